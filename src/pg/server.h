@@ -1,0 +1,27 @@
+/*
+ * server.h
+ *		From a server's name to a client: options, validator, user mapping,
+ *		connections of this backend.
+ */
+#ifndef VERDICT_PG_SERVER_H
+#define VERDICT_PG_SERVER_H
+
+#include "verdict.h"
+
+/*
+ * The client for verdict.server and the current user: looks the server up,
+ * checks USAGE, takes the user's (or PUBLIC's) mapping, and gives the backend's
+ * client for that mapping, made when there is none or when server or mapping
+ * have changed.  It stays valid until the transaction ends, also when the
+ * catalogs change meanwhile.  Raises: no server set or found, not a server of
+ * this wrapper, no USAGE, no mapping, unusable options.
+ */
+extern verdict_client *verdict_server_client(void);
+
+/* The process's runtime, made at the first call after fork. */
+extern verdict_runtime *verdict_server_runtime(void);
+
+/* End of a top-level transaction: closes what an invalidation marked. */
+extern void verdict_server_at_end(void);
+
+#endif							/* VERDICT_PG_SERVER_H */

@@ -1,0 +1,21 @@
+/*
+ * wait.h
+ *		The host table of a backend: memory, clock, randomness, and a wait that
+ *		listens to sockets, latch and postmaster together.
+ */
+#ifndef VERDICT_PG_WAIT_H
+#define VERDICT_PG_WAIT_H
+
+#include "verdict.h"
+
+/* One table a process; never freed. */
+extern const verdict_host *verdict_backend_host(void);
+
+/*
+ * To be called after the core returned VERDICT_CAUSE_INTERRUPTED: runs
+ * CHECK_FOR_INTERRUPTS(), re-raises what an interrupt raised during the wait,
+ * and, if neither ends the statement, raises 57014 itself.
+ */
+extern void verdict_wait_raise_interrupt(void) pg_attribute_noreturn();
+
+#endif							/* VERDICT_PG_WAIT_H */
