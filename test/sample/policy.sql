@@ -1,3 +1,5 @@
+-- The policy of the sample, in the language of the bundled instance.
+SELECT verdict_set_policy($policy$
 // A file-sharing application: who may do what with a document or a folder.
 
 // An administrator may do everything with everything.
@@ -18,3 +20,4 @@ viewer(actor, item)          if team_viewer(team, item) and member(actor, team);
 // Roles on a folder hold for all that is in it, however deep.
 editor(actor, item)          if parent(item, folder) and editor(actor, folder);
 viewer(actor, item)          if parent(item, folder) and viewer(actor, folder);
+$policy$);
