@@ -84,7 +84,8 @@ extern int64_t verdict_retry_deadline(const verdict_retry_policy *policy,
 
 /*
  * Decides what follows a send that ended in "status" (which may be success:
- * STOP, and the budget is credited).  "kept_connection_died" tells that the
+ * STOP, and the budget is credited).  After an HTTP 503 that retry_http_503
+ * covers, and after any re-send for one, a mutation has no second attempt.  "kept_connection_died" tells that the
  * send used a kept connection that ended before one byte of the answer came.
  * "jitter" is a random number in [0, 2^32).  On RESEND "*delay_ms" says how
  * long to wait first.  Takes the retry out of the budget and updates the state.
@@ -99,8 +100,9 @@ extern verdict_retry_action verdict_retry_next(const verdict_retry_policy *polic
 
 /*
  * Parses a Retry-After value: delta-seconds or an HTTP date (RFC 9110,
- * 10.2.3), against the wall clock.  Milliseconds, 0 for a date that is over, -1
- * for anything else (negative, garbage): treated as absent.
+ * 10.2.3, 5.6.7), without blanks around it, against the wall clock.
+ * Milliseconds, 0 for a date that is over, INT64_MAX for what cannot be counted,
+ * -1 for anything else (NULL, negative, garbage): treated as absent.
  */
 extern int64_t verdict_retry_after_ms(const char *value, int64_t wall_clock_s);
 

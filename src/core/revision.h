@@ -40,15 +40,19 @@ typedef enum verdict_merge_result
 /* False, and *revision undefined, when the text is malformed in any way. */
 extern bool verdict_revision_parse(const char *text, size_t size,
 								   verdict_revision *revision);
-/* Writes the canonical text (shard 0 alone in the bare form); text must hold
- * VERDICT_REVISION_MAX_TEXT + 1 bytes.  Returns its length. */
+/* Writes the canonical text (only shard 0 in the bare form); text must hold
+ * VERDICT_REVISION_MAX_TEXT + 1 bytes.  Returns its length; "" and 0 for a
+ * revision without shards, or one built by hand whose text would be too long. */
 extern size_t verdict_revision_print(const verdict_revision *revision,
 									 char *text);
 /* Raises "into" to the larger position shard by shard.  An "into" without
- * shards takes "from" as it is.  "into" is unchanged unless the result is OK. */
+ * shards takes "from" as it is; a "from" without shards changes nothing.  "into"
+ * is unchanged unless the result is OK. */
 extern verdict_merge_result verdict_revision_merge(verdict_revision *into,
 												   const verdict_revision *from);
-/* True when both are of one history and "reached" has every position of "wanted". */
+/* True when both are of one history and "reached" has every position of
+ * "wanted"; a shard that "reached" lacks stands at 0.  False when either has no
+ * shards: no revision says nothing about what was reached. */
 extern bool verdict_revision_covers(const verdict_revision *reached,
 									const verdict_revision *wanted);
 

@@ -34,9 +34,10 @@ typedef struct verdict_session
 } verdict_session;
 
 /*
- * Starts a scope without an observed revision.  A NULL id makes a fresh UUID.
- * VERDICT_INVALID_ARGUMENT when the id is not 1 to 128 visible ASCII
- * characters; VERDICT_INTERNAL when the host has no random bytes.
+ * Starts a scope without an observed revision.  A NULL id makes a fresh UUID;
+ * consistency DEFAULT is session.  VERDICT_INVALID_ARGUMENT when the id is not 1
+ * to 128 visible ASCII characters; VERDICT_INTERNAL when the host has no random
+ * bytes; *session is then unchanged.
  */
 extern bool verdict_session_init(verdict_session *session,
 								 const verdict_host *host, const char *id,
@@ -70,13 +71,15 @@ extern bool verdict_session_read_headers(const verdict_session *session,
 										 verdict_consistency *consistency,
 										 char *revision, verdict_status *status);
 
-/* "session", "eventual" or "authoritative". */
+/* "session", "eventual" or "authoritative", as in the request header; "default"
+ * for DEFAULT, which is never sent. */
 extern const char *verdict_consistency_name(verdict_consistency consistency);
 /* False when the text is none of these. */
 extern bool verdict_consistency_parse(const char *text,
 									  verdict_consistency *consistency);
 
-/* Writes a random (version 4) UUID and its terminator: 37 bytes. */
+/* Writes a random (version 4) UUID and its terminator: 37 bytes; false, and "",
+ * when the host has no random bytes. */
 extern bool verdict_uuid(const verdict_host *host, char *text);
 
 #endif							/* VERDICT_SESSION_H */
