@@ -1,0 +1,359 @@
+/* sql/verdict--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION verdict" to load this file. \quit
+
+--
+-- Foreign-data wrapper
+--
+
+-- end of Foreign-data wrapper
+
+--
+-- Types
+--
+-- Each type is a varlena that holds one canonical text in the encoding of the
+-- database.  Equal values are equal bytes, so the comparison, hash and sort
+-- functions are the server's own for bytea, under names and types of ours.
+--
+
+CREATE TYPE verdict_identity;
+
+CREATE FUNCTION verdict_identity_in(cstring) RETURNS verdict_identity
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_in'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_identity_out(verdict_identity) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_out'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_identity_recv(internal) RETURNS verdict_identity
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_recv'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_identity_send(verdict_identity) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_send'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE verdict_identity (
+	INPUT = verdict_identity_in,
+	OUTPUT = verdict_identity_out,
+	RECEIVE = verdict_identity_recv,
+	SEND = verdict_identity_send,
+	INTERNALLENGTH = VARIABLE,
+	ALIGNMENT = int4,
+	STORAGE = extended
+);
+
+COMMENT ON TYPE verdict_identity IS
+	'Who or what a permission is about, written Type:id (User:alice): the type is an identifier, the id any text that is not empty. Malformed text is refused with 22P02.';
+
+CREATE TYPE verdict_fact;
+
+CREATE FUNCTION verdict_fact_in(cstring) RETURNS verdict_fact
+	AS 'MODULE_PATHNAME', 'verdict_sql_fact_in'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_fact_out(verdict_fact) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'verdict_sql_fact_out'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_fact_recv(internal) RETURNS verdict_fact
+	AS 'MODULE_PATHNAME', 'verdict_sql_fact_recv'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_fact_send(verdict_fact) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'verdict_sql_fact_send'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE verdict_fact (
+	INPUT = verdict_fact_in,
+	OUTPUT = verdict_fact_out,
+	RECEIVE = verdict_fact_recv,
+	SEND = verdict_fact_send,
+	INTERNALLENGTH = VARIABLE,
+	ALIGNMENT = int4,
+	STORAGE = extended
+);
+
+COMMENT ON TYPE verdict_fact IS
+	'A fact such as is_owner(User:alice, Document:handbook), or, with a variable (?doc, ?doc:Document) or the wildcard _, a pattern. Arguments are identities, quoted strings, integers, true and false. Kept in one canonical spelling. Malformed text is refused with 22P02.';
+
+CREATE TYPE verdict_variable;
+
+CREATE FUNCTION verdict_variable_in(cstring) RETURNS verdict_variable
+	AS 'MODULE_PATHNAME', 'verdict_sql_variable_in'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION verdict_variable_out(verdict_variable) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'verdict_sql_variable_out'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE verdict_variable (
+	INPUT = verdict_variable_in,
+	OUTPUT = verdict_variable_out,
+	INTERNALLENGTH = VARIABLE,
+	ALIGNMENT = int4,
+	STORAGE = extended
+);
+
+COMMENT ON TYPE verdict_variable IS
+	'A variable of a pattern, written ?name or ?name:Type; an argument of verdict_fact(). Malformed text is refused with 22P02.';
+
+-- Comparison of identities
+
+CREATE FUNCTION verdict_identity_lt(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'bytealt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_le(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'byteale' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_eq(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_ne(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_ge(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'byteage' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_gt(verdict_identity, verdict_identity) RETURNS boolean
+	AS 'byteagt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_cmp(verdict_identity, verdict_identity) RETURNS integer
+	AS 'byteacmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_sortsupport(internal) RETURNS void
+	AS 'bytea_sortsupport' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_hash(verdict_identity) RETURNS integer
+	AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION verdict_identity_hash_extended(verdict_identity, bigint) RETURNS bigint
+	AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR < (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_lt, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_le, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR = (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_eq, COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_ne, COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_ge, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = verdict_identity, RIGHTARG = verdict_identity,
+	FUNCTION = verdict_identity_gt, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+CREATE OPERATOR CLASS verdict_identity_ops
+	DEFAULT FOR TYPE verdict_identity USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+		FUNCTION 1 verdict_identity_cmp(verdict_identity, verdict_identity),
+		FUNCTION 2 verdict_identity_sortsupport(internal),
+		FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS verdict_identity_ops
+	DEFAULT FOR TYPE verdict_identity USING hash AS
+		OPERATOR 1 =,
+		FUNCTION 1 verdict_identity_hash(verdict_identity),
+		FUNCTION 2 verdict_identity_hash_extended(verdict_identity, bigint);
+
+-- Comparison of facts
+
+CREATE FUNCTION verdict_fact_lt(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'bytealt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_le(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'byteale' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_eq(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_ne(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_ge(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'byteage' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_gt(verdict_fact, verdict_fact) RETURNS boolean
+	AS 'byteagt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_cmp(verdict_fact, verdict_fact) RETURNS integer
+	AS 'byteacmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_sortsupport(internal) RETURNS void
+	AS 'bytea_sortsupport' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_hash(verdict_fact) RETURNS integer
+	AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION verdict_fact_hash_extended(verdict_fact, bigint) RETURNS bigint
+	AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR < (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_lt, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_le, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR = (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_eq, COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_ne, COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_ge, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = verdict_fact, RIGHTARG = verdict_fact,
+	FUNCTION = verdict_fact_gt, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+CREATE OPERATOR CLASS verdict_fact_ops
+	DEFAULT FOR TYPE verdict_fact USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+		FUNCTION 1 verdict_fact_cmp(verdict_fact, verdict_fact),
+		FUNCTION 2 verdict_fact_sortsupport(internal),
+		FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS verdict_fact_ops
+	DEFAULT FOR TYPE verdict_fact USING hash AS
+		OPERATOR 1 =,
+		FUNCTION 1 verdict_fact_hash(verdict_fact),
+		FUNCTION 2 verdict_fact_hash_extended(verdict_fact, bigint);
+
+-- Making values and taking them apart
+
+CREATE FUNCTION verdict_identity(type text, id text) RETURNS verdict_identity
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_make'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_identity(text, text) IS
+	'The identity type:id; NULL when either is NULL. Errors: 22023 when the type is not an identifier or the id is empty.';
+
+-- Stable: the output of some types depends on settings.
+CREATE FUNCTION verdict_identity(type text, id anyelement) RETURNS verdict_identity
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_make'
+	LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_identity(text, anyelement) IS
+	'The identity type:id, the id being the text form of any value, such as an integer or a uuid; NULL when either is NULL. Errors: 22023 when the type is not an identifier or the id is empty.';
+
+CREATE FUNCTION verdict_identity_type(identity verdict_identity) RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_type'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_identity_type(verdict_identity) IS
+	'The type of an identity: User of User:alice.';
+
+CREATE FUNCTION verdict_identity_id(identity verdict_identity) RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_identity_id'
+	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_identity_id(verdict_identity) IS
+	'The id of an identity: alice of User:alice.';
+
+CREATE FUNCTION verdict_variable(name text, type text DEFAULT NULL) RETURNS verdict_variable
+	AS 'MODULE_PATHNAME', 'verdict_sql_variable_make'
+	LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_variable(text, text) IS
+	'A variable for verdict_fact(); with a type it matches identities of that type only. Errors: 22004 when the name is NULL; 22023 when name or type is not an identifier.';
+
+-- Stable: text-like types of other extensions bring their own output functions.
+CREATE FUNCTION verdict_fact(predicate text, VARIADIC arguments "any") RETURNS verdict_fact
+	AS 'MODULE_PATHNAME', 'verdict_sql_fact_make'
+	LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_fact(text, "any") IS
+	'The fact or pattern predicate(arguments...). An argument is a verdict_identity, a text or another text-like type (a string; so is a literal without a type), an integer, a boolean, a verdict_variable(), or NULL for the wildcard. Errors: 22004 when the predicate is NULL; 22023 when it is not an identifier or there are too many arguments; 42804 for an argument of another type.';
+
+-- end of Types
+
+--
+-- Reads
+--
+-- Every function here asks the instance of verdict.server, as the current user.
+-- The optional last argument "consistency" is session, eventual or
+-- authoritative; NULL takes what the session of the transaction says.
+--
+
+CREATE FUNCTION verdict_authorize(actor verdict_identity, action text,
+		resource verdict_identity, consistency text DEFAULT NULL) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_authorize'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) IS
+	'Whether the policy allows the actor to do the action with the resource. Errors: 22004 for a NULL argument, 22023 for an empty action or an unknown consistency, and those of the connection and the instance; with verdict.on_failure = deny the latter are a warning and the answer is false.';
+
+CREATE FUNCTION verdict_authorize_many(actor verdict_identity, action text,
+		resources verdict_identity[], consistency text DEFAULT NULL) RETURNS boolean[]
+	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_many'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION verdict_authorize_many(verdict_identity, text, verdict_identity[], text) IS
+	'verdict_authorize() for each resource of the array, several calls under way together; the answers stand in the order of the resources. Errors: as verdict_authorize(), 22004 also for a NULL element, 2202E for an array of several dimensions. One call that fails fails all (or, with verdict.on_failure = deny, makes all answers false).';
+
+CREATE FUNCTION verdict_query(pattern verdict_fact, consistency text DEFAULT NULL) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'verdict_sql_query'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+COMMENT ON FUNCTION verdict_query(verdict_fact, text) IS
+	'The values for which the pattern holds: one row a solution, one column a variable in the order of first use, named and typed by the column definition list. NULL stands for "every value". A pattern without variables takes one boolean column and gives one row (true) when it holds, else none. Errors: 22004 for a NULL pattern; 22023 for an unknown consistency; 42804 when number or types of the columns do not fit; 54000 when the instance cut the answer; those of the connection and the instance.';
+
+CREATE FUNCTION verdict_list_resources(actor verdict_identity, action text,
+		resource_type text, consistency text DEFAULT NULL) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'verdict_sql_list_resources'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+COMMENT ON FUNCTION verdict_list_resources(verdict_identity, text, text, text) IS
+	'The ids (without the type) of the resources of one type with which the actor may do the action. Errors: 22004 for a NULL argument; 22023 for an empty action, a type that is not an identifier, an unknown consistency; 21000 when the policy allows every resource, which no list can say; 54000 when the instance cut the answer; those of the connection and the instance.';
+
+CREATE FUNCTION verdict_list_actors(action text, resource verdict_identity,
+		actor_type text, consistency text DEFAULT NULL) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'verdict_sql_list_actors'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+COMMENT ON FUNCTION verdict_list_actors(text, verdict_identity, text, text) IS
+	'The ids (without the type) of the actors of one type that may do the action with the resource. Errors: as verdict_list_resources().';
+
+CREATE FUNCTION verdict_list_actions(actor verdict_identity, resource verdict_identity,
+		consistency text DEFAULT NULL) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'verdict_sql_list_actions'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10;
+COMMENT ON FUNCTION verdict_list_actions(verdict_identity, verdict_identity, text) IS
+	'The actions that the actor may do with the resource. Errors: as verdict_list_resources(), and 42804 when the policy allows a value that is not a string, which is no action.';
+
+CREATE FUNCTION verdict_list_facts(pattern verdict_fact DEFAULT NULL,
+		consistency text DEFAULT NULL) RETURNS SETOF verdict_fact
+	AS 'MODULE_PATHNAME', 'verdict_sql_list_facts'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+COMMENT ON FUNCTION verdict_list_facts(verdict_fact, text) IS
+	'The stored facts that match the pattern, or with NULL all of them, fetched page by page. Errors: 22023 for an unknown consistency; 08P01 when the pages of the instance go round in a circle; those of the connection and the instance.';
+
+CREATE FUNCTION verdict_get_policy(consistency text DEFAULT NULL) RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_get_policy'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION verdict_get_policy(text) IS
+	'The text of the policy; empty when none has been set. Errors: 22023 for an unknown consistency; those of the connection and the instance.';
+
+-- end of Reads
+
+--
+-- Changes
+--
+
+-- end of Changes
+
+--
+-- Session
+--
+
+-- end of Session
+
+--
+-- Settings helpers
+--
+
+-- end of Settings helpers
