@@ -5,7 +5,7 @@
  */
 #include "status.h"
 
-#include "utf8.h"
+#include "text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -20,6 +20,7 @@
 #include "arena.h"
 #include "buffer.h"
 #include "status.h"
+#include "text.h"
 
 typedef struct verdict_identity
 {
@@ -86,11 +87,6 @@ typedef struct verdict_change
 
 /* The largest number of arguments of a fact that this client sends. */
 #define VERDICT_MAX_ARGUMENTS 64
-
-/* ASCII letter or underscore, then letters, digits and underscores; at most 128. */
-extern bool verdict_is_identifier(const char *bytes, size_t size);
-/* Valid UTF-8 (no surrogates, no overlong forms) without NUL. */
-extern bool verdict_is_text(const char *bytes, size_t size);
 
 /* True when every argument is a value. */
 extern bool verdict_fact_is_ground(const verdict_fact *fact);

@@ -1,0 +1,119 @@
+/*
+ * text.c
+ *		See text.h.
+ */
+#include "text.h"
+
+#define LONGEST_IDENTIFIER 128
+
+size_t
+verdict_utf8_length(const char *bytes, size_t size)
+{
+	const unsigned char *byte = (const unsigned char *) bytes;
+	unsigned char lowest = 0x80;	/* allowed range of the second byte */
+	unsigned char highest = 0xBF;
+	size_t		length;
+	size_t		i;
+
+	if (size == 0)
+		return 0;
+	if (byte[0] < 0x80)
+		return 1;
+	if (byte[0] >= 0xC2 && byte[0] <= 0xDF)
+		length = 2;
+	else if (byte[0] >= 0xE0 && byte[0] <= 0xEF)
+	{
+		length = 3;
+		if (byte[0] == 0xE0)
+			lowest = 0xA0;		/* below is overlong */
+		else if (byte[0] == 0xED)
+			highest = 0x9F;		/* above are surrogates */
+	}
+	else if (byte[0] >= 0xF0 && byte[0] <= 0xF4)
+	{
+		length = 4;
+		if (byte[0] == 0xF0)
+			lowest = 0x90;
+		else if (byte[0] == 0xF4)
+			highest = 0x8F;		/* above is beyond U+10FFFF */
+	}
+	else
+		return 0;
+
+	if (size < length || byte[1] < lowest || byte[1] > highest)
+		return 0;
+	for (i = 2; i < length; i++)
+	{
+		if (byte[i] < 0x80 || byte[i] > 0xBF)
+			return 0;
+	}
+	return length;
+}
+
+bool
+verdict_is_text(const char *bytes, size_t size)
+{
+	size_t		position = 0;
+
+	while (position < size)
+	{
+		size_t		length;
+
+		if (bytes[position] == '\0')
+			return false;
+		length = verdict_utf8_length(bytes + position, size - position);
+		if (length == 0)
+			return false;
+		position += length;
+	}
+	return true;
+}
+
+bool
+verdict_is_identifier(const char *bytes, size_t size)
+{
+	size_t		i;
+
+	if (size == 0 || size > LONGEST_IDENTIFIER)
+		return false;
+	for (i = 0; i < size; i++)
+	{
+		char		c = bytes[i];
+
+		/* not isalpha(): that depends on the locale */
+		if (!(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			  (i > 0 && c >= '0' && c <= '9')))
+			return false;
+	}
+	return true;
+}
+
+bool
+verdict_int64_parse(const char *bytes, size_t size, int64_t *value)
+{
+	bool		negative = size > 0 && bytes[0] == '-';
+	size_t		position = negative ? 1 : 0;
+	uint64_t	limit = negative ? (uint64_t) INT64_MAX + 1 : (uint64_t) INT64_MAX;
+	uint64_t	magnitude = 0;
+
+	if (position == size || (bytes[position] == '0' && position + 1 < size))
+		return false;
+	for (; position < size; position++)
+	{
+		unsigned	digit;
+
+		if (bytes[position] < '0' || bytes[position] > '9')
+			return false;
+		digit = (unsigned) (bytes[position] - '0');
+		if (magnitude > (limit - digit) / 10)
+			return false;
+		magnitude = magnitude * 10 + digit;
+	}
+	if (!negative)
+		*value = (int64_t) magnitude;
+	else if (magnitude == limit)
+		*value = INT64_MIN;
+	else
+		*value = -(int64_t) magnitude;
+	return true;
+}
