@@ -10,6 +10,7 @@
 # pg_config before it is asked for.
 
 PG_CONFIG ?= pg_config
+pg_config := $(if $(findstring /,$(PG_CONFIG)),$(abspath $(PG_CONFIG)),$(PG_CONFIG))
 WERROR ?= -Werror
 
 source := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))
@@ -52,16 +53,16 @@ fuzz_targets = $(patsubst test/fuzz/%.c,$(BUILD)/test/fuzz/%,$(wildcard test/fuz
 all: pgxs-all
 
 # What PGXS users know goes to PGXS, in a folder of its own for each version.
-pg_major = $(shell $(PG_CONFIG) --version 2>/dev/null | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+pg_major = $(shell $(pg_config) --version 2>/dev/null | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 pgxs_folder = build/pg$(pg_major)
-pgxs = $(MAKE) -C $(pgxs_folder) -f $(CURDIR)/Makefile PG_CONFIG='$(PG_CONFIG)'
+pgxs = $(MAKE) -C $(pgxs_folder) -f $(CURDIR)/Makefile PG_CONFIG='$(pg_config)'
 
 pgxs-%: core FORCE
 	@test -n "$(pg_major)" || { \
 		echo "$(PG_CONFIG) does not run: name the PostgreSQL to build for with PG_CONFIG=/path/to/pg_config," >&2; \
 		echo "or let test/bin/setup install what is missing." >&2; exit 1; }
 	@mkdir -p $(pgxs_folder)/src/pg
-	$(pgxs) $*
+	+$(pgxs) $*
 
 install: pgxs-install
 uninstall: pgxs-uninstall
@@ -114,8 +115,8 @@ $(fuzz_targets): %: %.o $(core_library)
 # Each of these installs what it needs, and starts and stops what it uses.
 setup:
 	@test/bin/setup
-try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors: setup
-	@PG_CONFIG='$(PG_CONFIG)' test/bin/$@
+try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors:
+	@PG_CONFIG='$(pg_config)' test/bin/$@
 
 format-check:
 	clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \

@@ -1,0 +1,126 @@
+# What the scripts of this folder share; sourced by bash.
+#
+# Whatever a script starts knows its private work folder: by its environment, or
+# because the program or its current folder lies there (the PostgreSQL binaries
+# and the bundled instance are copied there first).  So at the end, also after
+# Ctrl-C, what was started here is found and stopped, and nothing else.
+
+set -eu -o pipefail
+umask 022
+export LC_ALL=C
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$root/test/bin
+pg_config=${PG_CONFIG:-pg_config}
+work=
+task=
+runner=
+
+say() { printf '=== %s\n' "$*"; }
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# as_runner COMMAND...: run as a user whom PostgreSQL accepts.
+as_runner()
+{
+	if [ "$runner" = "$(id -un)" ]; then
+		"$@"
+	else
+		runuser -u "$runner" -- env USER="$runner" LOGNAME="$runner" "$@"
+	fi
+}
+
+# give PATH...: to the runner, with all below it.
+give()
+{
+	[ "$runner" = "$(id -un)" ] || chown -R "$runner" "$@"
+}
+
+# The processes that were started here: "<process id> <program>".
+ours()
+{
+	local process program folder
+	for process in /proc/[0-9]*; do
+		[ "$process" != "/proc/$$" ] || continue
+		program=$(readlink "$process/exe" 2>/dev/null) || continue
+		folder=$(readlink "$process/cwd" 2>/dev/null) || folder=
+		case $program/:$folder/ in
+		"$work"/*:* | *:"$work"/*) ;;
+		*) grep -qsxzF "VERDICT_WORK=$work" "$process/environ" || continue ;;
+		esac
+		echo "${process#/proc/} ${program##*/}"
+	done
+}
+
+# Stops all of them: an immediate shutdown for a server, an ordinary end for the
+# rest, and no mercy after five seconds.
+stop_ours()
+{
+	local round pid program signal
+	for round in $(seq 1 100); do
+		[ -n "$(ours)" ] || return 0
+		case $round in 1 | 60) ;; *) sleep 0.1; continue ;; esac
+		ours | while read -r pid program; do
+			signal=TERM
+			case $program in postgres) signal=QUIT ;; esac
+			[ "$round" -lt 60 ] || signal=KILL
+			kill -s "$signal" "$pid" 2>/dev/null || true
+		done
+	done
+	echo "could not stop: $(ours)" >&2
+}
+
+clean_up()
+{
+	local status=$?
+	trap '' EXIT INT TERM HUP
+	cd /
+	[ -z "$task" ] || kill "$task" 2>/dev/null || true
+	if [ -n "$work" ]; then
+		stop_ours
+		rm -rf "$work"
+	fi
+	exit "$status"
+}
+
+# make_work NAME: an empty private folder, gone at the end.
+make_work()
+{
+	# PostgreSQL refuses to run as root: then its own user runs it.
+	runner=$(id -un)
+	if [ "$(id -u)" -eq 0 ]; then
+		runner=nobody
+		if id postgres >/dev/null 2>&1; then runner=postgres; fi
+	fi
+	# Not TMPDIR: the path of a socket below it must stay short.
+	work=$(mktemp -d "/tmp/verdict-$1.XXXXXX")
+	work=$(cd "$work" && pwd -P)
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	trap 'exit 129' HUP
+	mkdir "$work/tmp"
+	give "$work" "$work/tmp"
+	export VERDICT_WORK=$work TMPDIR=$work/tmp HOME=$work
+}
+
+# attend COMMAND...: run it so that a signal to this script ends it at once.
+attend()
+{
+	local status=0
+	"$@" &
+	task=$!
+	wait "$task" || status=$?
+	task=
+	return "$status"
+}
+
+# What the tests read and run, copied to where the runner can read it.
+copy_tree()
+{
+	mkdir -p "$work/tree/build/test"
+	cp -r "$root/sql" "$root/expected" "$root/test" "$work/tree/"
+	rm -rf "$work/tree/test/peer"
+	mkdir -p "$work/tree/build/test/server"
+	cp "${VERDICT_DEV:-$root/build/test/server/verdict-dev}" "$work/tree/build/test/server/verdict-dev"
+	give "$work/tree"
+}
