@@ -12,6 +12,7 @@ export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 here=$root/test/bin
 pg_config=${PG_CONFIG:-pg_config}
+build=$root/${VERDICT_BUILD:-build}
 work=
 task=
 runner=
@@ -121,6 +122,88 @@ copy_tree()
 	cp -r "$root/sql" "$root/expected" "$root/test" "$work/tree/"
 	rm -rf "$work/tree/test/peer"
 	mkdir -p "$work/tree/build/test/server"
-	cp "${VERDICT_DEV:-$root/build/test/server/verdict-dev}" "$work/tree/build/test/server/verdict-dev"
+	cp "$build/test/server/verdict-dev" "$work/tree/build/test/server/verdict-dev"
 	give "$work/tree"
+}
+
+# Builds the extension, the bundled instance and the unit tests; the latter two
+# with the flags and in the folder that VERDICT_CFLAGS and VERDICT_BUILD name.
+build_all()
+{
+	local build_make=(make "-j$(nproc)" --no-print-directory -C "$root" PG_CONFIG="$pg_config")
+
+	"${build_make[@]}" all >/dev/null
+	if [ -n "${VERDICT_BUILD:-}" ]; then
+		build_make+=(BUILD="$VERDICT_BUILD" CFLAGS="$VERDICT_CFLAGS")
+	fi
+	"${build_make[@]}" server unit-tests >/dev/null
+}
+
+passed=0
+failed=0
+suite_failed=
+
+# suite NAME LOG COMMAND...: runs the command and adds its tests to the tally.
+suite()
+{
+	local name=$1 log=$2 status=0 counts
+	shift 2
+	attend "$@" >"$log" 2>&1 </dev/null || status=$?
+	counts=$(awk -v status="$status" -f "$here/count.awk" "$log")
+	set -- $counts
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+	printf '%-44s %5d passed, %d failed\n' "$name" "$1" "$2"
+	if [ "$2" -ne 0 ]; then
+		suite_failed=1
+		sed 's/^/    /' "$log" | tail -n 300
+	fi
+}
+
+# nothing NAME: a suite without a test is a failure.
+nothing()
+{
+	failed=$((failed + 1))
+	printf '%-44s nothing to run: 1 failed\n' "$1"
+}
+
+# keep FOLDER: what a failed suite left, for a look.
+keep()
+{
+	mkdir -p "$root/build/results"
+	rm -rf "$root/build/results/${1##*/}"
+	cp -r "$1" "$root/build/results/"
+	rm -rf "$root/build/results/${1##*/}"/instance "$root/build/results/${1##*/}"/tmp_check/*/pgdata
+	echo "    kept in build/results/${1##*/}"
+}
+
+# tally: the closing line, and the exit status that goes with it.
+tally()
+{
+	echo "$passed passed, $failed failed"
+	[ "$failed" -eq 0 ]
+}
+
+# part NAME COMMAND...: runs a command that closes with a tally of its own, shows
+# what it prints, and adds that tally to this one.
+part()
+{
+	local name=$1 status=0 counts
+	shift
+	say "$name"
+	attend show "$work/$name.log" "$@" || status=$?
+	counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/$name.log" | tail -n 1)
+	[ -n "$counts" ] || counts="0 1"
+	set -- $counts
+	[ "$status" -eq 0 ] || [ "$2" -ne 0 ] || set -- "$1" 1
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+}
+
+# show LOG COMMAND...: its tally indented, so that only the last one stands alone.
+show()
+{
+	local log=$1
+	shift
+	"$@" 2>&1 </dev/null | tee "$log" | sed -u 's/^\([0-9]* passed, [0-9]* failed\)$/    (\1)/'
 }
