@@ -280,7 +280,8 @@ take_digits(const char **text, int count)
 /*
  * Matches one form of HTTP date, written as for strptime(), which is not used
  * because it follows the locale and passes over blanks and signs, as
- * curl_getdate() does.  %e is a day of two digits or of a blank and one.
+ * curl_getdate() does.  %e is a day of two digits or of a blank and one.  The day
+ * of the week must be one; whether it is the date's is not asked.
  */
 static bool
 match_date(const char *text, const char *form, struct tm *date)
