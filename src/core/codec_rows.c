@@ -1,0 +1,501 @@
+/*
+ * codec_rows.c
+ *		A large repeated answer, element by element.
+ *
+ * The reader owns the body and two arenas.  "outer" holds what is said once (the
+ * variables, the token), "element" what the latest element holds; the latter is
+ * emptied by each step.  Opening has followed the outer structure to its end, so
+ * a step only finds the next element's bytes and decodes them alone; everything
+ * but the elements was decoded together at opening, as a message of the same
+ * kind without elements.
+ */
+#include "codec_internal.h"
+
+#include "message_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIRE_LENGTH 2
+
+struct verdict_rows
+{
+	const verdict_host *host;
+	verdict_wire_format format;
+	verdict_rows_kind kind;
+	char	   *body;			/* owned */
+	size_t		position;		/* where the next element is looked for */
+	size_t		end;			/* where elements end */
+	size_t		index;			/* of the next element */
+	size_t		width;
+	bool		truncated;
+	bool		failed;			/* an element was refused: none comes after it */
+	const void *token;			/* in "outer" */
+	size_t		token_size;
+	verdict_value *values;		/* "width" of them, in "outer" */
+	verdict_fact fact;			/* its parts in "element" */
+	verdict_arena outer;
+	verdict_arena element;
+};
+
+/* What the two kinds of answers differ in. */
+static const struct
+{
+	const char *name;			/* of the repeated field */
+	uint32_t	number;
+	const ProtobufCMessageDescriptor *answer;
+	const ProtobufCMessageDescriptor *element;
+}			shapes[] = {
+	[VERDICT_ROWS_QUERY] = {"rows", 2, &verdict__v1__query_response__descriptor,
+	&verdict__v1__row__descriptor},
+	[VERDICT_ROWS_FACTS] = {"facts", 1, &verdict__v1__list_facts_response__descriptor,
+	&verdict__v1__fact__descriptor},
+};
+
+/*
+ * Follows the top level of a binary answer.  What is neither an element nor
+ * unknown goes into "rest".  No field but the variables can come more than once
+ * in there (message.h), and of those no more than were asked for.
+ */
+static bool
+walk_binary(verdict_rows *rows, size_t size, size_t expected,
+			verdict_buffer *rest, verdict_status *status)
+{
+	const uint8_t *bytes = (const uint8_t *) rows->body;
+	size_t		variables = 0;
+	size_t		position = 0;
+
+	while (position < size)
+	{
+		size_t		start = position;
+		verdict_wire_field field;
+		const ProtobufCFieldDescriptor *known;
+
+		if (!verdict_wire_read_field(bytes, size, &position, &field))
+			return verdict_answer_refuse(status,
+										 "the field at byte %zu is cut off or malformed",
+										 start);
+		known = protobuf_c_message_descriptor_get_field(shapes[rows->kind].answer,
+														field.number);
+		if (known == NULL)
+			continue;
+		if (field.number == shapes[rows->kind].number)
+		{
+			if (field.wire_type != WIRE_LENGTH)
+				return verdict_answer_refuse(status,
+											 "%s: wire type %u does not fit the field",
+											 known->name, field.wire_type);
+			continue;
+		}
+		if (known->label == PROTOBUF_C_LABEL_REPEATED && ++variables > expected)
+			return verdict_answer_refuse(status,
+										 "it has more variables than the pattern");
+		verdict_buffer_append(rest, bytes + start, position - start);
+	}
+	rows->position = 0;
+	rows->end = size;
+	return true;
+}
+
+static bool
+malformed_json(verdict_status *status, size_t position)
+{
+	return verdict_answer_refuse(status,
+								 "not JSON, or nested too deeply, at byte %zu",
+								 position);
+}
+
+/* The byte at "*position" after white space, or NUL at the end. */
+static char
+next_token(const char *text, size_t size, size_t *position)
+{
+	verdict_json_skip_space(text, size, position);
+	return *position < size ? text[*position] : '\0';
+}
+
+/* From the byte after "[" to the byte after "]". */
+static bool
+walk_json_elements(const char *text, size_t size, size_t *position)
+{
+	if (next_token(text, size, position) != ']')
+	{
+		for (;;)
+		{
+			/* the answer and the array are two levels */
+			if (!verdict_json_skip_value(text, size, position,
+										 VERDICT_MESSAGE_MAX_DEPTH - 2, NULL))
+				return false;
+			if (next_token(text, size, position) != ',')
+				break;
+			(*position)++;
+			verdict_json_skip_space(text, size, position);
+		}
+		if (*position >= size || text[*position] != ']')
+			return false;
+	}
+	(*position)++;
+	return true;
+}
+
+/*
+ * Follows the top level of a JSON answer to find the array of the elements; the
+ * text without them goes into "rest", where the JSON library will see all that
+ * is not followed here (a name written with escapes, or twice, among it).
+ */
+static bool
+walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
+		  verdict_status *status)
+{
+	const char *text = rows->body;
+	const char *name = shapes[rows->kind].name;
+	size_t		name_size = strlen(name);
+	size_t		position = 0;
+	bool		found = false;
+
+	rows->position = rows->end = 0;
+	if (size == 0)
+		return true;
+	if (next_token(text, size, &position) != '{')
+		return malformed_json(status, position);
+	position++;
+	if (next_token(text, size, &position) != '}')
+	{
+		for (;;)
+		{
+			size_t		start = position;
+			bool		elements;
+
+			if (position >= size || text[position] != '"' ||
+				!verdict_json_skip_value(text, size, &position, 1, NULL))
+				return malformed_json(status, start);
+			elements = position - start == name_size + 2 &&
+				memcmp(text + start + 1, name, name_size) == 0;
+			if (next_token(text, size, &position) != ':')
+				return malformed_json(status, position);
+			position++;
+			if (next_token(text, size, &position) == '[' && elements)
+			{
+				if (found)
+					return verdict_answer_refuse(status, "\"%s\" comes twice", name);
+				found = true;
+				rows->position = ++position;
+				if (!walk_json_elements(text, size, &position))
+					return malformed_json(status, position);
+				rows->end = position - 1;
+			}
+			else if (!verdict_json_skip_value(text, size, &position,
+											  VERDICT_MESSAGE_MAX_DEPTH - 1, NULL))
+				return malformed_json(status, position);
+			if (next_token(text, size, &position) != ',')
+				break;
+			position++;
+			verdict_json_skip_space(text, size, &position);
+		}
+		if (position >= size || text[position] != '}')
+			return malformed_json(status, position);
+	}
+	position++;
+	verdict_json_skip_space(text, size, &position);
+	if (position != size)
+		return malformed_json(status, position);
+	verdict_buffer_append(rest, text, rows->position);
+	verdict_buffer_append(rest, text + rows->end, size - rows->end);
+	return true;
+}
+
+/* Takes what is said once out of the decoded rest. */
+static bool
+take_rest(verdict_rows *rows, const ProtobufCMessage *message,
+		  const char *const *names, size_t expected, verdict_status *status)
+{
+	if (rows->kind == VERDICT_ROWS_FACTS)
+	{
+		const Verdict__V1__ListFactsResponse *answer = (const void *) message;
+
+		/* only by a spelling that walk_json() does not know */
+		if (answer->n_facts != 0)
+			return verdict_answer_refuse(status, "\"facts\" is not written plainly");
+		rows->token = answer->next.data;
+		rows->token_size = answer->next.len;
+	}
+	else
+	{
+		const Verdict__V1__QueryResponse *answer = (const void *) message;
+		size_t		i;
+
+		if (answer->n_rows != 0)
+			return verdict_answer_refuse(status, "\"rows\" is not written plainly");
+		if (answer->n_variables != expected)
+			return verdict_answer_refuse(status,
+										 "it has %zu variables, the pattern has %zu",
+										 answer->n_variables, expected);
+		for (i = 0; i < expected; i++)
+		{
+			if (strcmp(answer->variables[i], names[i]) != 0)
+				return verdict_answer_refuse(status,
+											 "variable %zu is not \"%s\"", i + 1,
+											 names[i]);
+		}
+		rows->truncated = answer->truncated != 0;
+		rows->width = expected;
+		if (expected > 0)
+		{
+			rows->values = verdict_arena_alloc(&rows->outer,
+											   expected * sizeof(*rows->values));
+			if (rows->values == NULL)
+				return verdict_arena_failure(&rows->outer, status);
+		}
+	}
+	return true;
+}
+
+verdict_rows *
+verdict_rows_open(const verdict_host *host, verdict_wire_format format,
+				  verdict_rows_kind kind, void *body, size_t size,
+				  const char *const *names, size_t expected,
+				  verdict_status *status)
+{
+	verdict_rows *rows = verdict_alloc_zero(host, sizeof(*rows));
+	verdict_buffer rest;
+	bool		done;
+
+	if (rows == NULL)
+	{
+		verdict_free(host, body);
+		verdict_status_no_memory(status);
+		return NULL;
+	}
+	rows->host = host;
+	rows->format = format;
+	rows->kind = kind;
+	rows->body = body;
+	verdict_arena_init(&rows->outer, host, 0);
+	verdict_arena_init(&rows->element, host, 0);
+
+	verdict_buffer_init(&rest, host, size);
+	if (format == VERDICT_WIRE_JSON)
+		done = walk_json(rows, size, &rest, status);
+	else
+		done = walk_binary(rows, size, expected, &rest, status);
+	if (done && rest.state != VERDICT_BUFFER_OK)
+		done = verdict_status_no_memory(status);
+	if (done)
+	{
+		const ProtobufCMessage *message;
+
+		rows->outer.maximum = verdict_answer_memory(rest.size);
+		message = verdict_answer_decode(&rows->outer, format, shapes[kind].answer,
+										rest.bytes, rest.size, "", status);
+		done = message != NULL &&
+			take_rest(rows, message, names, expected, status);
+	}
+	verdict_buffer_free(&rest);
+	if (!done)
+	{
+		verdict_rows_free(rows);
+		return NULL;
+	}
+	return rows;
+}
+
+size_t
+verdict_rows_width(const verdict_rows *rows)
+{
+	return rows->width;
+}
+
+bool
+verdict_rows_truncated(const verdict_rows *rows)
+{
+	return rows->truncated;
+}
+
+const void *
+verdict_rows_next_token(const verdict_rows *rows, size_t *size)
+{
+	*size = rows->token_size;
+	return rows->token;
+}
+
+/*
+ * Finds the bytes of the next element: 1, or 0 after the last.  Opening has
+ * followed the same bytes to their end, so -1 is not expected; but it must never
+ * look like the end.
+ */
+static int
+find_element(verdict_rows *rows, const char **bytes, size_t *size)
+{
+	if (rows->format == VERDICT_WIRE_JSON)
+	{
+		size_t		start;
+
+		verdict_json_skip_space(rows->body, rows->end, &rows->position);
+		if (rows->position == rows->end)
+			return 0;
+		start = rows->position;
+		if (!verdict_json_skip_value(rows->body, rows->end, &rows->position,
+									 VERDICT_MESSAGE_MAX_DEPTH, NULL))
+			return -1;
+		*bytes = rows->body + start;
+		*size = rows->position - start;
+		if (next_token(rows->body, rows->end, &rows->position) == ',')
+			rows->position++;
+		return 1;
+	}
+	while (rows->position < rows->end)
+	{
+		verdict_wire_field field;
+
+		if (!verdict_wire_read_field((const uint8_t *) rows->body, rows->end,
+									 &rows->position, &field))
+			return -1;
+		if (field.number == shapes[rows->kind].number)
+		{
+			*bytes = rows->body + field.start;
+			*size = field.length;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Decodes the next element into an emptied arena: 1 with *message, 0 after the
+ * last, -1 with a status.
+ */
+static int
+next_element(verdict_rows *rows, verdict_rows_kind kind,
+			 const ProtobufCMessage **message, char *where, size_t where_size,
+			 verdict_status *status)
+{
+	const char *bytes;
+	size_t		size;
+	int			found;
+
+	if (rows->kind != kind || rows->failed)
+	{
+		verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
+							rows->failed ? "the answer was refused already" :
+							"the answer does not consist of such rows");
+		return -1;
+	}
+	found = find_element(rows, &bytes, &size);
+	if (found == 0)
+		return 0;
+	snprintf(where, where_size, "%s[%zu]", shapes[kind].name, rows->index++);
+	if (found < 0)
+	{
+		verdict_answer_refuse(status, "%s: malformed", where);
+		return -1;
+	}
+	verdict_arena_reset(&rows->element);
+	rows->element.maximum = verdict_answer_memory(size);
+	*message = verdict_answer_decode(&rows->element, rows->format,
+									 shapes[kind].element, bytes, size, where,
+									 status);
+	return *message == NULL ? -1 : 1;
+}
+
+static bool
+take_row(verdict_rows *rows, const Verdict__V1__Row *row, const char *where,
+		 verdict_status *status)
+{
+	char		field[64];
+	size_t		i;
+
+	if (row->n_values != rows->width)
+		return verdict_answer_refuse(status, "%s: has %zu values for %zu variables",
+									 where, row->n_values, rows->width);
+	snprintf(field, sizeof(field), "%s.values", where);
+	for (i = 0; i < row->n_values; i++)
+	{
+		if (!verdict_answer_value(row->values[i], &rows->values[i], field, i,
+								  status))
+			return false;
+	}
+	return true;
+}
+
+int
+verdict_rows_next(verdict_rows *rows, const verdict_value **values,
+				  verdict_status *status)
+{
+	const ProtobufCMessage *message;
+	char		where[48];
+	int			result;
+
+	*values = NULL;
+	result = next_element(rows, VERDICT_ROWS_QUERY, &message, where,
+						  sizeof(where), status);
+	if (result == 1 && !take_row(rows, (const void *) message, where, status))
+		result = -1;
+	rows->failed = result < 0;
+	if (result == 1)
+		*values = rows->values;
+	return result;
+}
+
+static bool
+take_fact(verdict_rows *rows, const Verdict__V1__Fact *message,
+		  const char *where, verdict_status *status)
+{
+	verdict_fact *fact = &rows->fact;
+	char		field[64];
+	size_t		i;
+
+	if (!verdict_is_identifier(message->predicate, strlen(message->predicate)))
+		return verdict_answer_refuse(status, "%s: malformed predicate", where);
+	fact->predicate = message->predicate;
+	fact->count = message->n_args;
+	fact->args = NULL;
+	if (fact->count == 0)
+		return true;
+	fact->args = verdict_arena_alloc(&rows->element,
+									 fact->count * sizeof(*fact->args));
+	if (fact->args == NULL)
+		return verdict_arena_failure(&rows->element, status);
+	snprintf(field, sizeof(field), "%s.args", where);
+	for (i = 0; i < fact->count; i++)
+	{
+		verdict_term *term = &fact->args[i];
+
+		term->kind = VERDICT_TERM_VALUE;
+		if (!verdict_answer_value(message->args[i], &term->as.value, field, i,
+								  status))
+			return false;
+		if (term->as.value.kind == VERDICT_VALUE_ANY)
+			return verdict_answer_refuse(status, "%s[%zu]: a value is missing",
+										 field, i);
+	}
+	return true;
+}
+
+int
+verdict_rows_next_fact(verdict_rows *rows, const verdict_fact **fact,
+					   verdict_status *status)
+{
+	const ProtobufCMessage *message;
+	char		where[48];
+	int			result;
+
+	*fact = NULL;
+	result = next_element(rows, VERDICT_ROWS_FACTS, &message, where,
+						  sizeof(where), status);
+	if (result == 1 && !take_fact(rows, (const void *) message, where, status))
+		result = -1;
+	rows->failed = result < 0;
+	if (result == 1)
+		*fact = &rows->fact;
+	return result;
+}
+
+void
+verdict_rows_free(verdict_rows *rows)
+{
+	if (rows == NULL)
+		return;
+	verdict_arena_free(&rows->element);
+	verdict_arena_free(&rows->outer);
+	verdict_free(rows->host, rows->body);
+	verdict_free(rows->host, rows);
+}
