@@ -58,22 +58,30 @@ verdict_action_argument(FunctionCallInfo fcinfo, int number)
 	return action;
 }
 
-void
-verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument,
-				   verdict_read *read)
+verdict_consistency
+verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 {
-	read->options.consistency = VERDICT_CONSISTENCY_DEFAULT;
-	read->options.deadline_ms = 0;
-	if (!PG_ARGISNULL(consistency_argument))
-	{
-		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(consistency_argument));
+	verdict_consistency consistency = VERDICT_CONSISTENCY_DEFAULT;
 
-		if (!verdict_consistency_parse(name, &read->options.consistency))
+	if (!PG_ARGISNULL(number))
+	{
+		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(number));
+
+		if (!verdict_consistency_parse(name, &consistency))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("unrecognized consistency: \"%s\"", name),
 					 errhint("Valid values are \"session\", \"eventual\" and \"authoritative\".")));
 	}
+	return consistency;
+}
+
+void
+verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument,
+				   verdict_read *read)
+{
+	read->options.consistency = verdict_consistency_argument(fcinfo, consistency_argument);
+	read->options.deadline_ms = 0;
 	read->client = verdict_server_client();
 	read->session = verdict_transaction_session();
 }

@@ -27,6 +27,10 @@ extern char *verdict_text_argument(FunctionCallInfo fcinfo, int number);
 /* The same for an action: raises 22023 when it is empty. */
 extern char *verdict_action_argument(FunctionCallInfo fcinfo, int number);
 
+/* The optional argument "consistency": DEFAULT when NULL; raises 22023 when it is
+ * none of the three words. */
+extern verdict_consistency verdict_consistency_argument(FunctionCallInfo fcinfo, int number);
+
 /*
  * Reads the optional argument "consistency" (22023 when it is none of the three
  * words), then finds client and session.  To be called after all other arguments

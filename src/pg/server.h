@@ -21,6 +21,9 @@ extern verdict_client *verdict_server_client(void);
 /* The process's runtime, made at the first call after fork. */
 extern verdict_runtime *verdict_server_runtime(void);
 
+/* Assign hook of verdict.server. */
+extern void verdict_server_setting_changed(const char *value, void *extra);
+
 /* End of a top-level transaction: closes what an invalidation marked. */
 extern void verdict_server_at_end(void);
 

@@ -21,6 +21,9 @@
 #include "fmgr.h"
 
 #include "../core/client.h"
+#include "compat.h"
+
+#define VERDICT_VERSION "1.0"
 
 typedef enum verdict_mutation_mode
 {

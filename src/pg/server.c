@@ -1,0 +1,335 @@
+/*
+ * server.c
+ *		From verdict.server and the current user to a client.
+ *
+ * A connection is kept under the oid of the user mapping that decided its
+ * credential, so two users of one PUBLIC mapping share it and no user ever meets
+ * the connection of another mapping.
+ *
+ * Invariants
+ *	- A syscache callback only marks: it runs in the middle of anything.
+ *	- A client that was handed out lives until the top-level transaction ends;
+ *	  one that has been replaced meanwhile waits in "retired".
+ *	- "shortcut" is the connection of the last lookup.  Everything that decided
+ *	  that lookup forgets it: the setting, server, mapping, roles and their
+ *	  memberships.  The current user is compared each time.
+ *	- An entry is valid and without a client when making one has raised.
+ */
+#include "server.h"
+
+#include "access/xact.h"
+#include "catalog/pg_foreign_server.h"
+#include "catalog/pg_user_mapping.h"
+#include "commands/defrem.h"
+#include "error.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "option.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+#include "wait.h"
+
+#define WRAPPER_NAME "verdict"
+
+typedef struct verdict_connection
+{
+	Oid			mapping;		/* hash key: oid of the user mapping */
+	verdict_client *client;		/* NULL: to be made */
+	bool		valid;			/* server and mapping are as they were */
+	uint32		server_hash;	/* syscache hashes, for invalidation */
+	uint32		mapping_hash;
+} verdict_connection;
+
+static HTAB *connections = NULL;
+static List *retired = NIL;		/* verdict_client *, in TopMemoryContext */
+static bool work_at_end = false;
+
+static verdict_connection *shortcut = NULL;
+static Oid	shortcut_role = InvalidOid;
+static uint64 shortcut_generation = 0;	/* grows when the shortcut is forgotten */
+
+static void
+forget_shortcut(void)
+{
+	shortcut = NULL;
+	shortcut_generation++;
+}
+
+void
+verdict_server_setting_changed(const char *value, void *extra)
+{
+	(void) value;
+	(void) extra;
+	forget_shortcut();
+}
+
+static void
+role_changed(Datum argument, int cache, uint32 hash)
+{
+	(void) argument;
+	(void) cache;
+	(void) hash;
+	forget_shortcut();
+}
+
+static void
+connection_changed(Datum argument, int cache, uint32 hash)
+{
+	HASH_SEQ_STATUS scan;
+	verdict_connection *connection;
+
+	(void) argument;
+	forget_shortcut();
+	hash_seq_init(&scan, connections);
+	while ((connection = hash_seq_search(&scan)) != NULL)
+	{
+		/* A hash of 0 stands for every object. */
+		if (hash == 0 ||
+			(cache == FOREIGNSERVEROID && connection->server_hash == hash) ||
+			(cache == USERMAPPINGOID && connection->mapping_hash == hash))
+		{
+			connection->valid = false;
+			work_at_end = true;
+		}
+	}
+}
+
+static void
+start(void)
+{
+	HASHCTL		control = {
+		.keysize = sizeof(Oid),
+		.entrysize = sizeof(verdict_connection)
+	};
+
+	connections = hash_create("verdict connections", 8, &control,
+							  HASH_ELEM | HASH_BLOBS);
+	CacheRegisterSyscacheCallback(FOREIGNSERVEROID, connection_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(USERMAPPINGOID, connection_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, role_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_changed, (Datum) 0);
+}
+
+verdict_runtime *
+verdict_server_runtime(void)
+{
+	static verdict_runtime *runtime = NULL;
+
+	if (runtime == NULL)
+	{
+		verdict_status status;
+
+		verdict_status_init(&status);
+		runtime = verdict_runtime_create(verdict_backend_host(), &status);
+		if (runtime == NULL)
+			verdict_report_failure(&status, "start the client of Verdict");
+	}
+	return runtime;
+}
+
+/* The server of verdict.server, which the role may use. */
+static Oid
+find_server(Oid role)
+{
+	ForeignServer *server;
+	AclResult	access;
+
+	if (verdict_setting_server == NULL || verdict_setting_server[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("verdict.server is not set"),
+				 errhint("Set it to the name of a foreign server, such as SET verdict.server = 'name', or for everybody with ALTER DATABASE ... SET.")));
+
+	server = GetForeignServerByName(verdict_setting_server, true);
+	if (server == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" of verdict.server does not exist",
+						verdict_setting_server),
+				 errhint("Make it with CREATE SERVER ... FOREIGN DATA WRAPPER verdict.")));
+	if (strcmp(GetForeignDataWrapper(server->fdwid)->fdwname, WRAPPER_NAME) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("server \"%s\" of verdict.server is not a Verdict instance",
+						server->servername),
+				 errdetail("It is a server of foreign-data wrapper \"%s\".",
+						   GetForeignDataWrapper(server->fdwid)->fdwname)));
+
+	access = verdict_server_aclcheck(server->serverid, role);
+	if (access != ACLCHECK_OK)
+		aclcheck_error(access, OBJECT_FOREIGN_SERVER, server->servername);
+	return server->serverid;
+}
+
+/* The mapping of the role, or the one of PUBLIC. */
+static Oid
+find_mapping(Oid role, Oid server)
+{
+	Oid			mapping;
+
+	mapping = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
+							  ObjectIdGetDatum(role), ObjectIdGetDatum(server));
+	if (!OidIsValid(mapping))
+		mapping = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
+								  ObjectIdGetDatum(InvalidOid),
+								  ObjectIdGetDatum(server));
+	if (!OidIsValid(mapping))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("user \"%s\" has no user mapping for server \"%s\"",
+						GetUserNameFromId(role, false),
+						GetForeignServer(server)->servername),
+				 errhint("Make one with CREATE USER MAPPING FOR ... SERVER ... OPTIONS (api_key '...').")));
+	return mapping;
+}
+
+/* libcurl would only say that it could not load something. */
+static void
+check_readable(const ForeignServer *server, const char *path)
+{
+	FILE	   *file = AllocateFile(path, "r");
+
+	if (file == NULL)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open certificate file \"%s\": %m", path),
+				 errhint("It is option \"ssl_ca_file\" of server \"%s\".",
+						 server->servername)));
+	FreeFile(file);
+}
+
+static void
+wipe_options(List *list)
+{
+	ListCell   *cell;
+
+	foreach(cell, list)
+	{
+		char	   *value = defGetString(lfirst_node(DefElem, cell));
+
+		explicit_bzero(value, strlen(value));
+	}
+}
+
+static void
+make_client(verdict_connection *connection, Oid role, Oid server_oid)
+{
+	ForeignServer *server;
+	UserMapping *mapping;
+	verdict_client_options options;
+	verdict_runtime *runtime = verdict_server_runtime();
+	verdict_status status;
+
+	if (connection->client != NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+
+		retired = lappend(retired, connection->client);
+		connection->client = NULL;
+		work_at_end = true;
+		MemoryContextSwitchTo(caller);
+	}
+
+	/* Marked before the catalogs are read, so that no change is missed. */
+	connection->server_hash =
+		GetSysCacheHashValue1(FOREIGNSERVEROID, ObjectIdGetDatum(server_oid));
+	connection->mapping_hash =
+		GetSysCacheHashValue1(USERMAPPINGOID, ObjectIdGetDatum(connection->mapping));
+	connection->valid = true;
+
+	server = GetForeignServer(server_oid);
+	mapping = GetUserMapping(role, server_oid);
+	verdict_status_init(&status);
+	PG_TRY();
+	{
+		verdict_options_read(server, mapping, &options);
+		if (options.ssl_ca_file != NULL)
+			check_readable(server, options.ssl_ca_file);
+		connection->client = verdict_client_create(runtime, &options, &status);
+	}
+	PG_FINALLY();
+	{
+		wipe_options(mapping->options);
+	}
+	PG_END_TRY();
+
+	if (connection->client == NULL)
+		verdict_report_failure(&status, "use the options of the server");
+}
+
+static verdict_client *
+look_up(Oid role)
+{
+	uint64		generation;
+	Oid			server;
+	Oid			mapping;
+	verdict_connection *connection;
+	bool		found;
+
+	if (connections == NULL)
+		start();
+
+	generation = shortcut_generation;
+	server = find_server(role);
+	mapping = find_mapping(role, server);
+
+	connection = hash_search(connections, &mapping, HASH_ENTER, &found);
+	if (!found)
+	{
+		connection->client = NULL;
+		connection->valid = false;
+	}
+	if (!connection->valid || connection->client == NULL)
+		make_client(connection, role, server);
+
+	if (generation == shortcut_generation)
+	{
+		shortcut = connection;
+		shortcut_role = role;
+	}
+	return connection->client;
+}
+
+verdict_client *
+verdict_server_client(void)
+{
+	Oid			role = GetUserId();
+
+	if (shortcut != NULL && shortcut_role == role)
+		return shortcut->client;
+	return look_up(role);
+}
+
+void
+verdict_server_at_end(void)
+{
+	HASH_SEQ_STATUS scan;
+	verdict_connection *connection;
+	ListCell   *cell;
+
+	/*
+	 * A process that is ending may be in the middle of a call: then everything
+	 * goes with the process.
+	 */
+	if (!work_at_end || proc_exit_inprogress)
+		return;
+	work_at_end = false;
+
+	foreach(cell, retired)
+		verdict_client_destroy(lfirst(cell));
+	list_free(retired);
+	retired = NIL;
+
+	hash_seq_init(&scan, connections);
+	while ((connection = hash_seq_search(&scan)) != NULL)
+	{
+		if (connection->valid)
+			continue;
+		if (connection->client != NULL)
+			verdict_client_destroy(connection->client);
+		hash_search(connections, &connection->mapping, HASH_REMOVE, NULL);
+	}
+}
