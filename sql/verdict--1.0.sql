@@ -6,6 +6,19 @@
 --
 -- Foreign-data wrapper
 --
+-- A server stands for an instance, a user mapping for a credential.  There is no
+-- handler: an instance has no tables.
+--
+
+CREATE FUNCTION verdict_fdw_validator(options text[], catalog oid) RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_validator'
+	LANGUAGE C STRICT STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_fdw_validator(text[], oid) IS
+	'Checks the options of servers and user mappings of the wrapper verdict. Errors: HV00D for an option that does not exist or belongs elsewhere; HV00J when instance_url is missing; 22023 for a value that cannot be used; 42710 for an option given twice; 0A000 for a foreign table.';
+
+CREATE FOREIGN DATA WRAPPER verdict VALIDATOR verdict_fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER verdict IS
+	'Verdict instances: a server of this wrapper is an instance, a user mapping holds the API key for it.';
 
 -- end of Foreign-data wrapper
 
@@ -343,17 +356,104 @@ COMMENT ON FUNCTION verdict_get_policy(text) IS
 --
 -- Changes
 --
+-- Sent to the instance of verdict.server as the current user, when
+-- verdict.mutation_mode says.  The same errors hold for all: 25006 in a read-only
+-- transaction and during recovery, and those of the connection and the instance.
+--
+
+CREATE FUNCTION verdict_insert_fact(fact verdict_fact) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_insert_fact'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_insert_fact(verdict_fact) IS
+	'Stores a fact; false when it was there. Errors: 22004 for NULL; 22023 for a pattern, and for what the instance does not store; those of all changes.';
+
+CREATE FUNCTION verdict_insert_fact(predicate text, VARIADIC arguments "any") RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_insert_fact_of'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_insert_fact(text, "any") IS
+	'verdict_insert_fact(verdict_fact(predicate, arguments...)). Errors: those of both.';
+
+CREATE FUNCTION verdict_delete_fact(fact verdict_fact) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_delete_fact'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_delete_fact(verdict_fact) IS
+	'Removes a fact; false when it was not there. Errors: as verdict_insert_fact().';
+
+CREATE FUNCTION verdict_delete_fact(predicate text, VARIADIC arguments "any") RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_delete_fact_of'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_delete_fact(text, "any") IS
+	'verdict_delete_fact(verdict_fact(predicate, arguments...)). Errors: those of both.';
+
+CREATE FUNCTION verdict_batch_facts(inserts verdict_fact[] DEFAULT '{}',
+		deletes verdict_fact[] DEFAULT '{}') RETURNS bigint
+	AS 'MODULE_PATHNAME', 'verdict_sql_batch_facts'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_batch_facts(verdict_fact[], verdict_fact[]) IS
+	'Stores and removes facts, whole or not at all: first the inserts, then the deletes, each in the order of its array. Returns how many of them had an effect. Errors: 22004 for a NULL array or element; 22023 for a pattern; what the instance says of a batch over its cap; those of all changes.';
+
+CREATE FUNCTION verdict_set_policy(policy text) RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_set_policy'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION verdict_set_policy(text) IS
+	'Replaces the policy. Errors: 22004 for NULL; 22023 for a text that the instance does not accept, with the place; those of all changes.';
+
+CREATE FUNCTION verdict_emit_fact() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'verdict_sql_emit_fact'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION verdict_emit_fact() IS
+	'AFTER ... FOR EACH ROW trigger that keeps a fact for each row. Its arguments are the predicate and a template for each argument of the fact: User:{owner_id} is an identity with the text of a column in its id, {name} alone is the value of a column, other text is a string. INSERT inserts the fact, DELETE deletes it, UPDATE does both when it differs; a NULL column means no fact. Errors: 39P01 for another kind of trigger; 22023 for a template that cannot be read; 42703 for an unknown column; 42804 for a column whose type has no fixed text; those of verdict_insert_fact().';
 
 -- end of Changes
 
 --
 -- Session
 --
+-- A session belongs to the transaction: it begins with the first call and ends
+-- with the transaction.
+--
+
+CREATE FUNCTION verdict_session(OUT session_id text, OUT consistency text, OUT revision text,
+		OUT inconsistent boolean, OUT sent_changes bigint) RETURNS record
+	AS 'MODULE_PATHNAME', 'verdict_sql_session'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_session() IS
+	'The session of this transaction: its id, its consistency, the revision it has observed (NULL for none), whether it has seen revisions that do not belong together, and how many changes this transaction has sent. Errors: 55000 and 22023 when it cannot start from verdict.revision.';
+
+CREATE FUNCTION verdict_new_session(session_id text DEFAULT NULL, consistency text DEFAULT NULL) RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_new_session'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_new_session(text, text) IS
+	'Starts a fresh session without an observed revision inside this transaction and returns its id: a new UUID, or the one given. The consistency is session unless given. Errors: 22023 for an id that is not 1 to 128 visible ASCII characters and for an unknown consistency.';
+
+CREATE FUNCTION verdict_revision() RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_revision'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_revision() IS
+	'The revision that the session has observed, to be handed to another session as a whole and not to be taken apart; NULL when there is none. Errors: as verdict_session().';
+
+CREATE FUNCTION verdict_observe(revision text) RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_observe'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_observe(text) IS
+	'Makes the session read nothing older than a revision of another session. Errors: 22004 for NULL; 22023 for a text that is no revision; 55000 for a revision of another history and for a session that is inconsistent.';
+
+CREATE FUNCTION verdict_version() RETURNS text
+	AS 'MODULE_PATHNAME', 'verdict_sql_version'
+	LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_version() IS
+	'The versions of this library and of the libcurl it runs with.';
 
 -- end of Session
 
 --
 -- Settings helpers
 --
+
+CREATE FUNCTION verdict_actor() RETURNS verdict_identity
+	AS 'MODULE_PATHNAME', 'verdict_sql_actor'
+	LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION verdict_actor() IS
+	'The identity of the setting verdict.actor, for policies such as USING (verdict_authorize(verdict_actor(), ...)). Errors: 55000 when it is not set; 22023 when it is no identity.';
 
 -- end of Settings helpers
