@@ -92,26 +92,27 @@ CREATE TYPE verdict_fact (
 COMMENT ON TYPE verdict_fact IS
 	'A fact such as is_owner(User:alice, Document:handbook), or, with a variable (?doc, ?doc:Document) or the wildcard _, a pattern. Arguments are identities, quoted strings, integers, true and false. Kept in one canonical spelling. Malformed text is refused with 22P02.';
 
-CREATE TYPE verdict_variable;
+-- Not called verdict_variable: verdict_variable('doc') would then be a cast.
+CREATE TYPE verdict_pattern_variable;
 
-CREATE FUNCTION verdict_variable_in(cstring) RETURNS verdict_variable
+CREATE FUNCTION verdict_pattern_variable_in(cstring) RETURNS verdict_pattern_variable
 	AS 'MODULE_PATHNAME', 'verdict_sql_variable_in'
 	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION verdict_variable_out(verdict_variable) RETURNS cstring
+CREATE FUNCTION verdict_pattern_variable_out(verdict_pattern_variable) RETURNS cstring
 	AS 'MODULE_PATHNAME', 'verdict_sql_variable_out'
 	LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE TYPE verdict_variable (
-	INPUT = verdict_variable_in,
-	OUTPUT = verdict_variable_out,
+CREATE TYPE verdict_pattern_variable (
+	INPUT = verdict_pattern_variable_in,
+	OUTPUT = verdict_pattern_variable_out,
 	INTERNALLENGTH = VARIABLE,
 	ALIGNMENT = int4,
 	STORAGE = extended
 );
 
-COMMENT ON TYPE verdict_variable IS
-	'A variable of a pattern, written ?name or ?name:Type; an argument of verdict_fact(). Malformed text is refused with 22P02.';
+COMMENT ON TYPE verdict_pattern_variable IS
+	'A variable of a pattern, written ?name or ?name:Type; what verdict_variable() makes for verdict_fact(). Malformed text is refused with 22P02.';
 
 -- Comparison of identities
 
@@ -274,7 +275,7 @@ CREATE FUNCTION verdict_identity_id(identity verdict_identity) RETURNS text
 COMMENT ON FUNCTION verdict_identity_id(verdict_identity) IS
 	'The id of an identity: alice of User:alice.';
 
-CREATE FUNCTION verdict_variable(name text, type text DEFAULT NULL) RETURNS verdict_variable
+CREATE FUNCTION verdict_variable(name text, type text DEFAULT NULL) RETURNS verdict_pattern_variable
 	AS 'MODULE_PATHNAME', 'verdict_sql_variable_make'
 	LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION verdict_variable(text, text) IS

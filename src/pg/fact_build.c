@@ -1,6 +1,7 @@
 /*
  * fact_build.c
- *		Facts and patterns made from SQL values, and the type verdict_variable.
+ *		Facts and patterns made from SQL values, and the type
+ *		verdict_pattern_variable.
  *
  * What a value becomes is decided by its type alone and never by its text: a
  * text 'User:alice' is a string, and only a verdict_identity is an identity.  A
@@ -176,7 +177,7 @@ set_integer(verdict_term *term, int64 integer)
 	term->as.value.as.integer = integer;
 }
 
-/* Takes the stored text of a verdict_variable apart; it is ASCII. */
+/* Takes the stored text of a verdict_pattern_variable apart; it is ASCII. */
 static void
 set_variable(verdict_term *term, Datum datum)
 {
@@ -313,7 +314,7 @@ verdict_sql_variable_in(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("invalid input syntax for type %s: \"%.*s\"",
-						"verdict_variable", pg_mbcliplen(text, size, 64), text),
+						"verdict_pattern_variable", pg_mbcliplen(text, size, 64), text),
 				 errdetail("A variable is written ?name or ?name:Type, with identifiers for name and type.")));
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(text, size));
 }

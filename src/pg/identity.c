@@ -49,7 +49,7 @@ verdict_raise_bad_input(const verdict_status *status, const char *type)
 
 	if (status->cause == VERDICT_CAUSE_MEMORY)
 		sqlstate = ERRCODE_OUT_OF_MEMORY;
-	else if (status->cause == VERDICT_CAUSE_TOO_LARGE)
+	else if (status->code == VERDICT_RESOURCE_EXHAUSTED)
 		sqlstate = ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 	verdict_report_bad_text(status, sqlstate, type);
 }
