@@ -20,14 +20,14 @@
 typedef struct hasher
 {
 	EVP_MD_CTX *context;
-	bool		ok;
+	bool ok;
 } hasher;
 
 static void
 hash_integer(hasher *h, uint64_t value)
 {
 	unsigned char bytes[8];
-	int			i;
+	int i;
 
 	for (i = 7; i >= 0; i--)
 	{
@@ -49,8 +49,7 @@ static void
 hash_begin(hasher *h, const char *label)
 {
 	h->context = EVP_MD_CTX_new();
-	h->ok = h->context != NULL &&
-		EVP_DigestInit_ex(h->context, EVP_sha256(), NULL) == 1;
+	h->ok = h->context != NULL && EVP_DigestInit_ex(h->context, EVP_sha256(), NULL) == 1;
 	hash_bytes(h, label, strlen(label));
 }
 
@@ -61,24 +60,22 @@ hash_end(hasher *h, unsigned char *hash, verdict_status *status)
 	unsigned int size = 0;
 
 	h->ok = h->ok && EVP_DigestFinal_ex(h->context, hash, &size) == 1 &&
-		size == VERDICT_FINGERPRINT_SIZE;
+			size == VERDICT_FINGERPRINT_SIZE;
 	EVP_MD_CTX_free(h->context);
 	if (!h->ok)
-		return verdict_status_fail(status, VERDICT_INTERNAL,
-								   VERDICT_CAUSE_INTERNAL,
+		return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
 								   "libcrypto could not compute a SHA-256 hash");
 	return true;
 }
 
 bool
-verdict_key_derive(const verdict_key_parts *parts, char *key,
-				   verdict_status *status)
+verdict_key_derive(const verdict_key_parts *parts, char *key, verdict_status *status)
 {
 	static const char digits[] = "0123456789abcdef";
-	hasher		h;
+	hasher h;
 	unsigned char hash[EVP_MAX_MD_SIZE];
-	char	   *next = key;
-	int			i;
+	char *next = key;
+	int i;
 
 	*key = '\0';
 	hash_begin(&h, KEY_LABEL);
@@ -106,26 +103,24 @@ verdict_key_derive(const verdict_key_parts *parts, char *key,
 bool
 verdict_key_valid(const char *key)
 {
-	size_t		length;
+	size_t length;
 
 	if (key == NULL)
 		return false;
 	for (length = 0; key[length] != '\0'; length++)
 	{
 		/* Visible: no blank, which a header could lose at its ends. */
-		if (length == VERDICT_KEY_MAX || key[length] <= 0x20 ||
-			key[length] >= 0x7f)
+		if (length == VERDICT_KEY_MAX || key[length] <= 0x20 || key[length] >= 0x7f)
 			return false;
 	}
 	return length > 0;
 }
 
 bool
-verdict_fingerprint(const char *method, const void *payload,
-					size_t payload_size, unsigned char *fingerprint,
-					verdict_status *status)
+verdict_fingerprint(const char *method, const void *payload, size_t payload_size,
+					unsigned char *fingerprint, verdict_status *status)
 {
-	hasher		h;
+	hasher h;
 	unsigned char hash[EVP_MAX_MD_SIZE];
 
 	hash_begin(&h, FINGERPRINT_LABEL);

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define VERDICT_KEY_MAX 255		/* visible ASCII characters of an Idempotency-Key */
+#define VERDICT_KEY_MAX 255			/* visible ASCII characters of an Idempotency-Key */
 #define VERDICT_FINGERPRINT_SIZE 32 /* SHA-256 */
 
 /*
@@ -18,31 +18,28 @@
  */
 typedef struct verdict_key_parts
 {
-	uint64_t	system_identifier;
-	uint32_t	timeline;
-	uint32_t	database;
-	uint64_t	transaction;	/* 64-bit top-level transaction id */
-	uint64_t	ordinal;		/* of the batch in the transaction; never reused */
-	const char *method;			/* "InsertFact", ... */
-	const void *payload;		/* the request in the binary wire format */
-	size_t		payload_size;
+	uint64_t system_identifier;
+	uint32_t timeline;
+	uint32_t database;
+	uint64_t transaction; /* 64-bit top-level transaction id */
+	uint64_t ordinal;	  /* of the batch in the transaction; never reused */
+	const char *method;	  /* "InsertFact", ... */
+	const void *payload;  /* the request in the binary wire format */
+	size_t payload_size;
 } verdict_key_parts;
 
 /*
  * Writes "pg1-" and 64 hexadecimal digits and a terminator to "key"
  * (VERDICT_KEY_MAX + 1 bytes).  Fails only when the hash library does.
  */
-extern bool verdict_key_derive(const verdict_key_parts *parts, char *key,
-							   verdict_status *status);
+extern bool verdict_key_derive(const verdict_key_parts *parts, char *key, verdict_status *status);
 /* A key from a random UUID is made by the client when the caller gives none. */
 
 /* True for 1 to 255 visible ASCII characters. */
 extern bool verdict_key_valid(const char *key);
 
 /* SHA-256 of method and payload, for telling a retry from another request. */
-extern bool verdict_fingerprint(const char *method, const void *payload,
-								size_t payload_size,
-								unsigned char *fingerprint,
-								verdict_status *status);
+extern bool verdict_fingerprint(const char *method, const void *payload, size_t payload_size,
+								unsigned char *fingerprint, verdict_status *status);
 
-#endif							/* VERDICT_IDEMPOTENCY_H */
+#endif /* VERDICT_IDEMPOTENCY_H */

@@ -36,8 +36,8 @@ budget_credit(verdict_retry_budget *budget)
 static bool
 budget_take(verdict_retry_budget *budget, const verdict_status *status)
 {
-	int64_t		cost = status->code == VERDICT_DEADLINE_EXCEEDED ?
-		BUDGET_TIMEOUT_RETRY_COST : BUDGET_RETRY_COST;
+	int64_t cost =
+		status->code == VERDICT_DEADLINE_EXCEEDED ? BUDGET_TIMEOUT_RETRY_COST : BUDGET_RETRY_COST;
 
 	if (budget->millitokens < cost)
 		return false;
@@ -56,23 +56,20 @@ verdict_retry_begin(verdict_retry_state *state, bool mutation, int64_t now_us)
 }
 
 static int64_t
-call_deadline(const verdict_retry_policy *policy,
-			  const verdict_retry_state *state)
+call_deadline(const verdict_retry_policy *policy, const verdict_retry_state *state)
 {
 	return state->call_started_us + (int64_t) policy->overall_timeout_ms * 1000;
 }
 
 int64_t
-verdict_retry_deadline(const verdict_retry_policy *policy,
-					   const verdict_retry_state *state)
+verdict_retry_deadline(const verdict_retry_policy *policy, const verdict_retry_state *state)
 {
-	int64_t		call = call_deadline(policy, state);
-	int64_t		attempt;
+	int64_t call = call_deadline(policy, state);
+	int64_t attempt;
 
 	if (!state->mutation)
 		return call;
-	attempt = state->attempt_started_us +
-		(int64_t) policy->attempt_timeout_ms * 1000;
+	attempt = state->attempt_started_us + (int64_t) policy->attempt_timeout_ms * 1000;
 	return attempt < call ? attempt : call;
 }
 
@@ -125,8 +122,7 @@ code_allows_attempt(const verdict_status *status)
 			 * Connect infers this code from every HTTP status it does not list,
 			 * 409 and 422 among them: a refusal must not be sent again.
 			 */
-			return !status->inferred ||
-				(status->http_status >= 500 && status->http_status <= 599);
+			return !status->inferred || (status->http_status >= 500 && status->http_status <= 599);
 		default:
 			return false;
 	}
@@ -138,10 +134,9 @@ code_allows_attempt(const verdict_status *status)
  * the whole of it.
  */
 static int64_t
-resend_delay(const verdict_retry_state *state, const verdict_status *status,
-			 uint32_t jitter)
+resend_delay(const verdict_retry_state *state, const verdict_status *status, uint32_t jitter)
 {
-	int64_t		half = ((int64_t) VERDICT_503_BASE_MS << state->resends_503) / 2;
+	int64_t half = ((int64_t) VERDICT_503_BASE_MS << state->resends_503) / 2;
 
 	if (status->retry_after_ms >= 0)
 		return status->retry_after_ms;
@@ -150,10 +145,10 @@ resend_delay(const verdict_retry_state *state, const verdict_status *status,
 
 static verdict_retry_action
 next_after_503(const verdict_retry_policy *policy, verdict_retry_state *state,
-			   verdict_retry_budget *budget, const verdict_status *status,
-			   int64_t now_us, uint32_t jitter, int *delay_ms)
+			   verdict_retry_budget *budget, const verdict_status *status, int64_t now_us,
+			   uint32_t jitter, int *delay_ms)
 {
-	int64_t		delay;
+	int64_t delay;
 
 	/* A wait does not count against the attempt, but what is over is over. */
 	if (state->resends_503 >= VERDICT_MAX_503_RESENDS ||
@@ -162,8 +157,7 @@ next_after_503(const verdict_retry_policy *policy, verdict_retry_state *state,
 
 	delay = resend_delay(state, status, jitter);
 	if (delay > VERDICT_503_WAIT_BUDGET_MS - state->waited_ms ||
-		now_us + delay * 1000 >= call_deadline(policy, state) ||
-		!budget_take(budget, status))
+		now_us + delay * 1000 >= call_deadline(policy, state) || !budget_take(budget, status))
 		return VERDICT_RETRY_STOP;
 
 	state->resends_503++;
@@ -175,10 +169,9 @@ next_after_503(const verdict_retry_policy *policy, verdict_retry_state *state,
 }
 
 verdict_retry_action
-verdict_retry_next(const verdict_retry_policy *policy,
-				   verdict_retry_state *state, verdict_retry_budget *budget,
-				   const verdict_status *status, bool kept_connection_died,
-				   int64_t now_us, uint32_t jitter, int *delay_ms)
+verdict_retry_next(const verdict_retry_policy *policy, verdict_retry_state *state,
+				   verdict_retry_budget *budget, const verdict_status *status,
+				   bool kept_connection_died, int64_t now_us, uint32_t jitter, int *delay_ms)
 {
 	*delay_ms = 0;
 	if (status->code == VERDICT_OK)
@@ -187,21 +180,17 @@ verdict_retry_next(const verdict_retry_policy *policy,
 			budget_credit(budget);
 		return VERDICT_RETRY_STOP;
 	}
-	if (policy->owner != VERDICT_RETRY_CLIENT ||
-		status->code == VERDICT_CANCELED ||
-		!cause_allows_retry(status->cause) ||
-		now_us >= call_deadline(policy, state))
+	if (policy->owner != VERDICT_RETRY_CLIENT || status->code == VERDICT_CANCELED ||
+		!cause_allows_retry(status->cause) || now_us >= call_deadline(policy, state))
 		return VERDICT_RETRY_STOP;
 
 	/* Whatever it decides, a 503 is handled: it has no second attempt. */
 	if (status->http_status == 503 && policy->retry_http_503)
-		return next_after_503(policy, state, budget, status, now_us, jitter,
-							  delay_ms);
+		return next_after_503(policy, state, budget, status, now_us, jitter, delay_ms);
 
 	if (!state->mutation)
 	{
-		if (!kept_connection_died || state->replaced ||
-			status->code != VERDICT_UNAVAILABLE ||
+		if (!kept_connection_died || state->replaced || status->code != VERDICT_UNAVAILABLE ||
 			!budget_take(budget, status))
 			return VERDICT_RETRY_STOP;
 		state->replaced = true;
@@ -224,17 +213,11 @@ verdict_retry_next(const verdict_retry_policy *policy,
 
 /* ---- Retry-After ---- */
 
-static const char *const short_days[] = {
-	"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", NULL
-};
-static const char *const long_days[] = {
-	"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
-	"Sunday", NULL
-};
-static const char *const months[] = {
-	"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
-	"Nov", "Dec", NULL
-};
+static const char *const short_days[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", NULL};
+static const char *const long_days[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
+										"Friday", "Saturday", "Sunday",	   NULL};
+static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul",
+									 "Aug", "Sep", "Oct", "Nov", "Dec", NULL};
 
 static bool
 is_digit(char c)
@@ -246,11 +229,11 @@ is_digit(char c)
 static int
 take_name(const char **text, const char *const *names)
 {
-	int			i;
+	int i;
 
 	for (i = 0; names[i] != NULL; i++)
 	{
-		size_t		length = strlen(names[i]);
+		size_t length = strlen(names[i]);
 
 		if (strncmp(*text, names[i], length) == 0)
 		{
@@ -265,7 +248,7 @@ take_name(const char **text, const char *const *names)
 static int
 take_digits(const char **text, int count)
 {
-	int			value = 0;
+	int value = 0;
 
 	for (; count > 0; count--)
 	{
@@ -289,7 +272,7 @@ match_date(const char *text, const char *form, struct tm *date)
 	memset(date, 0, sizeof(*date));
 	for (; *form != '\0'; form++)
 	{
-		int			value = 0;
+		int value = 0;
 
 		if (*form != '%')
 		{
@@ -350,9 +333,9 @@ match_date(const char *text, const char *form, struct tm *date)
 static bool
 complete_year(struct tm *date, int64_t wall_clock_s)
 {
-	time_t		wall = (time_t) wall_clock_s;
-	struct tm	now;
-	int			latest;
+	time_t wall = (time_t) wall_clock_s;
+	struct tm now;
+	int latest;
 
 	if (gmtime_r(&wall, &now) == NULL || now.tm_year < 0 || now.tm_year > 8000)
 		return false;
@@ -365,8 +348,8 @@ complete_year(struct tm *date, int64_t wall_clock_s)
 static bool
 date_to_seconds(struct tm *date, int64_t *seconds)
 {
-	int			leap_second = date->tm_sec == 60 ? 1 : 0;
-	int			day = date->tm_mday;
+	int leap_second = date->tm_sec == 60 ? 1 : 0;
+	int day = date->tm_mday;
 
 	if (date->tm_hour > 23 || date->tm_min > 59 || date->tm_sec > 60)
 		return false;
@@ -386,9 +369,9 @@ seconds_to_ms(int64_t seconds)
 int64_t
 verdict_retry_after_ms(const char *value, int64_t wall_clock_s)
 {
-	struct tm	date;
-	int64_t		seconds = 0;
-	int64_t		left;
+	struct tm date;
+	int64_t seconds = 0;
+	int64_t left;
 
 	if (value == NULL)
 		return -1;

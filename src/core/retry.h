@@ -36,51 +36,50 @@ typedef enum verdict_retry_owner
  */
 typedef struct verdict_retry_budget
 {
-	int64_t		millitokens;
+	int64_t millitokens;
 } verdict_retry_budget;
 
 typedef struct verdict_retry_policy
 {
 	verdict_retry_owner owner;
-	bool		retry_http_503;
-	int			attempt_timeout_ms; /* mutations; a read has one attempt */
-	int			overall_timeout_ms; /* of the call, reads and mutations */
+	bool retry_http_503;
+	int attempt_timeout_ms; /* mutations; a read has one attempt */
+	int overall_timeout_ms; /* of the call, reads and mutations */
 } verdict_retry_policy;
 
 typedef enum verdict_retry_action
 {
-	VERDICT_RETRY_STOP,			/* the status is the result */
-	VERDICT_RETRY_RESEND,		/* same attempt, after delay_ms (503 backoff) */
-	VERDICT_RETRY_REPLACE,		/* same attempt, at once, fresh connection: a
+	VERDICT_RETRY_STOP,	   /* the status is the result */
+	VERDICT_RETRY_RESEND,  /* same attempt, after delay_ms (503 backoff) */
+	VERDICT_RETRY_REPLACE, /* same attempt, at once, fresh connection: a
 								 * kept one died before any answer; reads only,
 								 * once a call */
-	VERDICT_RETRY_ATTEMPT		/* next attempt, at once */
+	VERDICT_RETRY_ATTEMPT  /* next attempt, at once */
 } verdict_retry_action;
 
 /* The state of one call; starts by verdict_retry_begin(). */
 typedef struct verdict_retry_state
 {
-	bool		mutation;
-	int			attempt;		/* 1 or 2 */
-	int			resends_503;
-	int			waited_ms;		/* of the 503 budget */
-	bool		replaced;
-	bool		retried;		/* anything was sent a second time */
-	int64_t		attempt_started_us; /* shifted by waits: waiting is not attempting */
-	int64_t		call_started_us;
+	bool mutation;
+	int attempt; /* 1 or 2 */
+	int resends_503;
+	int waited_ms; /* of the 503 budget */
+	bool replaced;
+	bool retried;				/* anything was sent a second time */
+	int64_t attempt_started_us; /* shifted by waits: waiting is not attempting */
+	int64_t call_started_us;
 } verdict_retry_state;
 
 extern void verdict_retry_budget_init(verdict_retry_budget *budget);
 
-extern void verdict_retry_begin(verdict_retry_state *state, bool mutation,
-								int64_t now_us);
+extern void verdict_retry_begin(verdict_retry_state *state, bool mutation, int64_t now_us);
 
 /*
  * When the send that starts now has to end: the smaller of the attempt's and
  * the call's deadline, in microseconds of the monotonic clock.
  */
-extern int64_t verdict_retry_deadline(const verdict_retry_policy *policy,
-									  const verdict_retry_state *state);
+extern int64_t
+verdict_retry_deadline(const verdict_retry_policy *policy, const verdict_retry_state *state);
 
 /*
  * Decides what follows a send that ended in "status" (which may be success:
@@ -90,13 +89,10 @@ extern int64_t verdict_retry_deadline(const verdict_retry_policy *policy,
  * "jitter" is a random number in [0, 2^32).  On RESEND "*delay_ms" says how
  * long to wait first.  Takes the retry out of the budget and updates the state.
  */
-extern verdict_retry_action verdict_retry_next(const verdict_retry_policy *policy,
-											   verdict_retry_state *state,
-											   verdict_retry_budget *budget,
-											   const verdict_status *status,
-											   bool kept_connection_died,
-											   int64_t now_us, uint32_t jitter,
-											   int *delay_ms);
+extern verdict_retry_action
+verdict_retry_next(const verdict_retry_policy *policy, verdict_retry_state *state,
+				   verdict_retry_budget *budget, const verdict_status *status,
+				   bool kept_connection_died, int64_t now_us, uint32_t jitter, int *delay_ms);
 
 /*
  * Parses a Retry-After value: delta-seconds or an HTTP date (RFC 9110,
@@ -106,4 +102,4 @@ extern verdict_retry_action verdict_retry_next(const verdict_retry_policy *polic
  */
 extern int64_t verdict_retry_after_ms(const char *value, int64_t wall_clock_s);
 
-#endif							/* VERDICT_RETRY_H */
+#endif /* VERDICT_RETRY_H */

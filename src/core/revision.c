@@ -42,11 +42,11 @@ static bool
 take_number(reader *r, uint64_t maximum, uint64_t *number)
 {
 	const char *start = r->next;
-	uint64_t	value = 0;
+	uint64_t value = 0;
 
 	while (r->next < r->end && is_digit(*r->next))
 	{
-		uint64_t	digit = (uint64_t) (*r->next - '0');
+		uint64_t digit = (uint64_t) (*r->next - '0');
 
 		if (value > (maximum - digit) / 10)
 			return false;
@@ -62,15 +62,15 @@ take_number(reader *r, uint64_t maximum, uint64_t *number)
 static bool
 take_instance(reader *r, char *instance)
 {
-	size_t		length = 0;
+	size_t length = 0;
 
 	while (r->next < r->end)
 	{
-		char		c = *r->next;
+		char c = *r->next;
 
 		/* Not isalnum(): the locale must not widen the grammar. */
-		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-			  is_digit(c) || c == '_' || c == '-'))
+		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || is_digit(c) || c == '_' ||
+			  c == '-'))
 			break;
 		if (length == VERDICT_REVISION_MAX_INSTANCE)
 			return false;
@@ -85,7 +85,7 @@ take_instance(reader *r, char *instance)
 static bool
 take_position(reader *r, bool may_be_bare, verdict_position *position)
 {
-	uint64_t	number;
+	uint64_t number;
 
 	if (!take_number(r, UINT64_MAX, &number))
 		return false;
@@ -102,10 +102,9 @@ take_position(reader *r, bool may_be_bare, verdict_position *position)
 }
 
 bool
-verdict_revision_parse(const char *text, size_t size,
-					   verdict_revision *revision)
+verdict_revision_parse(const char *text, size_t size, verdict_revision *revision)
 {
-	reader		r;
+	reader r;
 	const char *prefix = REVISION_PREFIX;
 
 	memset(revision, 0, sizeof(*revision));
@@ -119,10 +118,8 @@ verdict_revision_parse(const char *text, size_t size,
 		if (!take_char(&r, *prefix))
 			return false;
 	}
-	if (!take_instance(&r, revision->instance) ||
-		!take_char(&r, '.') ||
-		!take_number(&r, UINT64_MAX, &revision->generation) ||
-		!take_char(&r, '.'))
+	if (!take_instance(&r, revision->instance) || !take_char(&r, '.') ||
+		!take_number(&r, UINT64_MAX, &revision->generation) || !take_char(&r, '.'))
 		return false;
 
 	do
@@ -149,25 +146,23 @@ verdict_revision_parse(const char *text, size_t size,
 static size_t
 write_text(const verdict_revision *revision, char *text, size_t size)
 {
-	size_t		length;
-	int			i;
+	size_t length;
+	int i;
 
-	length = (size_t) snprintf(text, size, REVISION_PREFIX "%s.%" PRIu64 ".",
-							   revision->instance, revision->generation);
+	length = (size_t) snprintf(text, size, REVISION_PREFIX "%s.%" PRIu64 ".", revision->instance,
+							   revision->generation);
 	for (i = 0; i < revision->shards; i++)
 	{
 		const verdict_position *position = &revision->positions[i];
 		const char *comma = i > 0 ? "," : "";
-		char	   *place = length < size ? text + length : NULL;
-		size_t		room = length < size ? size - length : 0;
+		char *place = length < size ? text + length : NULL;
+		size_t room = length < size ? size - length : 0;
 
 		if (position->shard == 0)
-			length += (size_t) snprintf(place, room, "%s%" PRIu64, comma,
-										position->position);
+			length += (size_t) snprintf(place, room, "%s%" PRIu64, comma, position->position);
 		else
-			length += (size_t) snprintf(place, room, "%s%" PRIu32 ":%" PRIu64,
-										comma, position->shard,
-										position->position);
+			length += (size_t) snprintf(place, room, "%s%" PRIu32 ":%" PRIu64, comma,
+										position->shard, position->position);
 	}
 	return length;
 }
@@ -175,7 +170,7 @@ write_text(const verdict_revision *revision, char *text, size_t size)
 size_t
 verdict_revision_print(const verdict_revision *revision, char *text)
 {
-	size_t		length = 0;
+	size_t length = 0;
 
 	if (revision->shards > 0)
 		length = write_text(revision, text, VERDICT_REVISION_MAX_TEXT + 1);
@@ -188,16 +183,15 @@ verdict_revision_print(const verdict_revision *revision, char *text)
 static bool
 same_history(const verdict_revision *a, const verdict_revision *b)
 {
-	return a->generation == b->generation &&
-		strcmp(a->instance, b->instance) == 0;
+	return a->generation == b->generation && strcmp(a->instance, b->instance) == 0;
 }
 
 verdict_merge_result
 verdict_revision_merge(verdict_revision *into, const verdict_revision *from)
 {
 	verdict_revision merged;
-	int			i = 0;
-	int			j = 0;
+	int i = 0;
+	int j = 0;
 
 	if (from->shards == 0)
 		return VERDICT_MERGE_OK;
@@ -246,20 +240,18 @@ verdict_revision_merge(verdict_revision *into, const verdict_revision *from)
 }
 
 bool
-verdict_revision_covers(const verdict_revision *reached,
-						const verdict_revision *wanted)
+verdict_revision_covers(const verdict_revision *reached, const verdict_revision *wanted)
 {
-	int			i;
-	int			j = 0;
+	int i;
+	int j = 0;
 
-	if (reached->shards == 0 || wanted->shards == 0 ||
-		!same_history(reached, wanted))
+	if (reached->shards == 0 || wanted->shards == 0 || !same_history(reached, wanted))
 		return false;
 
 	for (i = 0; i < wanted->shards; i++)
 	{
 		const verdict_position *want = &wanted->positions[i];
-		uint64_t	has = 0;	/* a shard that is not there is at its start */
+		uint64_t has = 0; /* a shard that is not there is at its start */
 
 		while (j < reached->shards && reached->positions[j].shard < want->shard)
 			j++;

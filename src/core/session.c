@@ -20,7 +20,7 @@ is_visible_ascii(char c)
 static bool
 session_id_valid(const char *id)
 {
-	size_t		length;
+	size_t length;
 
 	for (length = 0; id[length] != '\0'; length++)
 	{
@@ -31,9 +31,8 @@ session_id_valid(const char *id)
 }
 
 bool
-verdict_session_init(verdict_session *session, const verdict_host *host,
-					 const char *id, verdict_consistency consistency,
-					 verdict_status *status)
+verdict_session_init(verdict_session *session, const verdict_host *host, const char *id,
+					 verdict_consistency consistency, verdict_status *status)
 {
 	verdict_session fresh;
 
@@ -49,24 +48,20 @@ verdict_session_init(verdict_session *session, const verdict_host *host,
 			fresh.consistency = consistency;
 			break;
 		default:
-			return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-									   VERDICT_CAUSE_ARGUMENT,
-									   "unknown consistency %d",
-									   (int) consistency);
+			return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT,
+									   "unknown consistency %d", (int) consistency);
 	}
 
 	if (id == NULL)
 	{
 		if (!verdict_uuid(host, fresh.id))
-			return verdict_status_fail(status, VERDICT_INTERNAL,
-									   VERDICT_CAUSE_INTERNAL,
+			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
 									   "no random bytes for a session id");
 	}
 	else
 	{
 		if (!session_id_valid(id))
-			return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-									   VERDICT_CAUSE_ARGUMENT,
+			return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT,
 									   "a session id must be 1 to %d visible ASCII characters",
 									   VERDICT_SESSION_ID_MAX);
 		memcpy(fresh.id, id, strlen(id) + 1);
@@ -89,20 +84,18 @@ static verdict_merge_result
 raise_observed(verdict_session *session, const verdict_revision *revision)
 {
 	verdict_merge_result result;
-	int			shards = session->observed.shards;
-	bool		covered = verdict_revision_covers(&session->observed, revision);
+	int shards = session->observed.shards;
+	bool covered = verdict_revision_covers(&session->observed, revision);
 
 	result = verdict_revision_merge(&session->observed, revision);
 	/* What is covered can still add a shard, at position 0. */
-	if (result == VERDICT_MERGE_OK &&
-		(!covered || session->observed.shards != shards))
+	if (result == VERDICT_MERGE_OK && (!covered || session->observed.shards != shards))
 		session->changes++;
 	return result;
 }
 
 void
-verdict_session_observe_answer(verdict_session *session, const char *header,
-							   int headers)
+verdict_session_observe_answer(verdict_session *session, const char *header, int headers)
 {
 	verdict_revision revision;
 
@@ -115,42 +108,37 @@ verdict_session_observe_answer(verdict_session *session, const char *header,
 }
 
 bool
-verdict_session_observe(verdict_session *session, const char *text,
-						verdict_status *status)
+verdict_session_observe(verdict_session *session, const char *text, verdict_status *status)
 {
 	verdict_revision revision;
 
-	if (text == NULL ||
-		!verdict_revision_parse(text, strlen(text), &revision))
-		return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-								   VERDICT_CAUSE_ARGUMENT,
+	if (text == NULL || !verdict_revision_parse(text, strlen(text), &revision))
+		return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT,
 								   "malformed revision");
 	if (session->inconsistent)
-		return verdict_status_fail(status, VERDICT_FAILED_PRECONDITION,
-								   VERDICT_CAUSE_SESSION,
-								   "the session has seen inconsistent revisions; start a new session");
+		return verdict_status_fail(
+			status, VERDICT_FAILED_PRECONDITION, VERDICT_CAUSE_SESSION,
+			"the session has seen inconsistent revisions; start a new session");
 
 	switch (raise_observed(session, &revision))
 	{
 		case VERDICT_MERGE_OK:
 			return true;
 		case VERDICT_MERGE_OTHER_HISTORY:
-			return verdict_status_fail(status, VERDICT_FAILED_PRECONDITION,
-									   VERDICT_CAUSE_ARGUMENT,
-									   "the revision is of another history than the one the session has observed");
+			return verdict_status_fail(
+				status, VERDICT_FAILED_PRECONDITION, VERDICT_CAUSE_ARGUMENT,
+				"the revision is of another history than the one the session has observed");
 		case VERDICT_MERGE_TOO_LARGE:
 			break;
 	}
-	return verdict_status_fail(status, VERDICT_FAILED_PRECONDITION,
-							   VERDICT_CAUSE_ARGUMENT,
-							   "the revision and the one the session has observed together pass %d shards or %d bytes",
-							   VERDICT_REVISION_MAX_SHARDS,
-							   VERDICT_REVISION_MAX_TEXT);
+	return verdict_status_fail(
+		status, VERDICT_FAILED_PRECONDITION, VERDICT_CAUSE_ARGUMENT,
+		"the revision and the one the session has observed together pass %d shards or %d bytes",
+		VERDICT_REVISION_MAX_SHARDS, VERDICT_REVISION_MAX_TEXT);
 }
 
 bool
-verdict_session_read_headers(const verdict_session *session,
-							 verdict_consistency *consistency,
+verdict_session_read_headers(const verdict_session *session, verdict_consistency *consistency,
 							 char *revision, verdict_status *status)
 {
 	revision[0] = '\0';
@@ -166,14 +154,14 @@ verdict_session_read_headers(const verdict_session *session,
 			if (session->inconsistent)
 				return verdict_status_fail(status, VERDICT_FAILED_PRECONDITION,
 										   VERDICT_CAUSE_SESSION,
-										   "the session has seen inconsistent revisions; start a new session, or read with consistency eventual");
+										   "the session has seen inconsistent revisions; start a "
+										   "new session, or read with consistency eventual");
 			verdict_revision_print(&session->observed, revision);
 			return true;
 		case VERDICT_CONSISTENCY_DEFAULT:
 			break;
 	}
-	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-							   VERDICT_CAUSE_ARGUMENT,
+	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT,
 							   "unknown consistency %d", (int) *consistency);
 }
 
@@ -197,12 +185,10 @@ verdict_consistency_name(verdict_consistency consistency)
 bool
 verdict_consistency_parse(const char *text, verdict_consistency *consistency)
 {
-	static const verdict_consistency all[] = {
-		VERDICT_CONSISTENCY_SESSION,
-		VERDICT_CONSISTENCY_EVENTUAL,
-		VERDICT_CONSISTENCY_AUTHORITATIVE
-	};
-	size_t		i;
+	static const verdict_consistency all[] = {VERDICT_CONSISTENCY_SESSION,
+											  VERDICT_CONSISTENCY_EVENTUAL,
+											  VERDICT_CONSISTENCY_AUTHORITATIVE};
+	size_t i;
 
 	for (i = 0; text != NULL && i < sizeof(all) / sizeof(all[0]); i++)
 	{
@@ -220,8 +206,8 @@ verdict_uuid(const verdict_host *host, char *text)
 {
 	static const char digits[] = "0123456789abcdef";
 	unsigned char bytes[16];
-	char	   *next = text;
-	size_t		i;
+	char *next = text;
+	size_t i;
 
 	text[0] = '\0';
 	if (!host->random_bytes(host->context, bytes, sizeof(bytes)))

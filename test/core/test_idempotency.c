@@ -15,16 +15,14 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static const verdict_key_parts base = {
-	.system_identifier = UINT64_C(7300000000000000001),
-	.timeline = 1,
-	.database = 16384,
-	.transaction = UINT64_C(5000000000),
-	.ordinal = 0,
-	.method = "InsertFact",
-	.payload = "abc",
-	.payload_size = 3
-};
+static const verdict_key_parts base = {.system_identifier = UINT64_C(7300000000000000001),
+									   .timeline = 1,
+									   .database = 16384,
+									   .transaction = UINT64_C(5000000000),
+									   .ordinal = 0,
+									   .method = "InsertFact",
+									   .payload = "abc",
+									   .payload_size = 3};
 
 static void
 derive(const verdict_key_parts *parts, char *key)
@@ -40,8 +38,8 @@ derive(const verdict_key_parts *parts, char *key)
 static void
 test_key_form(void **state)
 {
-	char		key[VERDICT_KEY_MAX + 1];
-	size_t		i;
+	char key[VERDICT_KEY_MAX + 1];
+	size_t i;
 
 	(void) state;
 	derive(&base, key);
@@ -60,26 +58,27 @@ test_key_form(void **state)
 static void
 test_key_is_stable(void **state)
 {
-	char		key[VERDICT_KEY_MAX + 1];
+	char key[VERDICT_KEY_MAX + 1];
 
 	(void) state;
 	derive(&base, key);
-	assert_string_equal(key, "pg1-541c0e8670cfef9b96ba959f1d4b564b67089d1709758c7c2adc1681dbd284f4");
+	assert_string_equal(key,
+						"pg1-541c0e8670cfef9b96ba959f1d4b564b67089d1709758c7c2adc1681dbd284f4");
 }
 
 static void
 test_every_part_counts(void **state)
 {
 	verdict_key_parts parts[14];
-	char		keys[LENGTH(parts)][VERDICT_KEY_MAX + 1];
-	size_t		count = 0;
-	size_t		i;
-	size_t		j;
+	char keys[LENGTH(parts)][VERDICT_KEY_MAX + 1];
+	size_t count = 0;
+	size_t i;
+	size_t j;
 
 	(void) state;
 	for (i = 0; i < LENGTH(parts); i++)
 		parts[i] = base;
-	count++;					/* the base itself */
+	count++; /* the base itself */
 	parts[count++].system_identifier++;
 	parts[count++].timeline++;
 	parts[count++].database++;
@@ -110,8 +109,8 @@ test_parts_do_not_run_together(void **state)
 {
 	verdict_key_parts a = base;
 	verdict_key_parts b = base;
-	char		key_a[VERDICT_KEY_MAX + 1];
-	char		key_b[VERDICT_KEY_MAX + 1];
+	char key_a[VERDICT_KEY_MAX + 1];
+	char key_b[VERDICT_KEY_MAX + 1];
 	unsigned char print_a[VERDICT_FINGERPRINT_SIZE];
 	unsigned char print_b[VERDICT_FINGERPRINT_SIZE];
 	verdict_status status;
@@ -128,10 +127,8 @@ test_parts_do_not_run_together(void **state)
 	assert_string_not_equal(key_a, key_b);
 
 	verdict_status_init(&status);
-	assert_true(verdict_fingerprint(a.method, a.payload, a.payload_size, print_a,
-									&status));
-	assert_true(verdict_fingerprint(b.method, b.payload, b.payload_size, print_b,
-									&status));
+	assert_true(verdict_fingerprint(a.method, a.payload, a.payload_size, print_a, &status));
+	assert_true(verdict_fingerprint(b.method, b.payload, b.payload_size, print_b, &status));
 	assert_memory_not_equal(print_a, print_b, VERDICT_FINGERPRINT_SIZE);
 }
 
@@ -139,10 +136,10 @@ static void
 test_same_parts_same_key(void **state)
 {
 	verdict_key_parts parts = base;
-	char		method[] = "InsertFact";
-	char		payload[] = {'a', 'b', 'c'};
-	char		first[VERDICT_KEY_MAX + 1];
-	char		second[VERDICT_KEY_MAX + 1];
+	char method[] = "InsertFact";
+	char payload[] = {'a', 'b', 'c'};
+	char first[VERDICT_KEY_MAX + 1];
+	char second[VERDICT_KEY_MAX + 1];
 
 	(void) state;
 	parts.method = method;
@@ -184,11 +181,9 @@ static void
 test_fingerprint_is_stable(void **state)
 {
 	static const unsigned char expected[VERDICT_FINGERPRINT_SIZE] = {
-		0x79, 0xb3, 0x01, 0x79, 0xaf, 0xce, 0xf0, 0xff,
-		0x9f, 0xb0, 0x13, 0x77, 0x8b, 0x00, 0x94, 0xaa,
-		0xb1, 0x0a, 0x0d, 0xb2, 0x37, 0x35, 0xc0, 0x5c,
-		0x1a, 0xfd, 0xa0, 0x16, 0xd0, 0x2f, 0x9c, 0xf4
-	};
+		0x79, 0xb3, 0x01, 0x79, 0xaf, 0xce, 0xf0, 0xff, 0x9f, 0xb0, 0x13,
+		0x77, 0x8b, 0x00, 0x94, 0xaa, 0xb1, 0x0a, 0x0d, 0xb2, 0x37, 0x35,
+		0xc0, 0x5c, 0x1a, 0xfd, 0xa0, 0x16, 0xd0, 0x2f, 0x9c, 0xf4};
 	unsigned char fingerprint[VERDICT_FINGERPRINT_SIZE];
 	verdict_status status;
 
@@ -207,13 +202,11 @@ test_fingerprint_is_stable(void **state)
 static void
 test_key_valid(void **state)
 {
-	char		longest[VERDICT_KEY_MAX + 2];
+	char longest[VERDICT_KEY_MAX + 2];
 	const char *const good[] = {"a", "!", "~", "order-42", longest};
-	const char *const bad[] = {
-		"", " ", "a b", " a", "a ", "a\n", "a\r\nX: y", "\x7f", "\x1f",
-		"\xc3\xa9", "\xff", NULL
-	};
-	size_t		i;
+	const char *const bad[] = {"",			" ",	"a b",	" a",		"a ",	"a\n",
+							   "a\r\nX: y", "\x7f", "\x1f", "\xc3\xa9", "\xff", NULL};
+	size_t i;
 
 	(void) state;
 	memset(longest, 'x', sizeof(longest));

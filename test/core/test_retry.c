@@ -1,123 +1,15 @@
 /*
  * test_retry.c
  *		Whether and when a call is sent again: every cell of the table of codes,
- *		the HTTP 503 path and its wait budget, the deadlines, the retry budget.
+ *		the HTTP 503 path and its wait budget, the deadlines.
  *
  * The clock is a number here and jitter is given, so every expected value is
- * exact.  Retry-After has a program of its own, test_retry_after.c.
+ * exact.  test_retry_budget.c holds the budget and whole courses of calls,
+ * test_retry_after.c the reading of Retry-After.
  */
-#include "retry.h"
+#include "retry_call.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
-#define START_US INT64_C(1000000)
-#define MS INT64_C(1000)		/* microseconds */
-#define PLENTY 100000			/* milli-tokens */
-
-/* The defaults of the client's page. */
-static const verdict_retry_policy mutation_policy = {
-	VERDICT_RETRY_CLIENT, true, 12000, 30000
-};
-static const verdict_retry_policy read_policy = {
-	VERDICT_RETRY_CLIENT, true, 12000, 10000
-};
-
-static verdict_status
-failure(verdict_code code, verdict_cause cause, bool inferred, int http_status)
-{
-	verdict_status status;
-
-	verdict_status_init(&status);
-	status.code = code;
-	status.cause = cause;
-	status.inferred = inferred;
-	status.http_status = http_status;
-	status.retry_after_ms = -1;
-	return status;
-}
-
-static verdict_status
-http_503(int64_t retry_after_ms)
-{
-	verdict_status status = failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_HTTP, true, 503);
-
-	status.retry_after_ms = retry_after_ms;
-	return status;
-}
-
-static verdict_status
-lost(void)
-{
-	return failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_LOST, false, 0);
-}
-
-static verdict_status
-attempt_timed_out(void)
-{
-	return failure(VERDICT_DEADLINE_EXCEEDED, VERDICT_CAUSE_DEADLINE, false, 0);
-}
-
-static verdict_status
-success(void)
-{
-	verdict_status status;
-
-	verdict_status_init(&status);
-	return status;
-}
-
-/* One call with plenty of budget, so that only the rule under test decides. */
-typedef struct call
-{
-	verdict_retry_policy policy;
-	verdict_retry_state state;
-	verdict_retry_budget budget;
-	int64_t		now_us;
-	int			delay_ms;
-} call;
-
-static call
-begin(bool mutation)
-{
-	call		c;
-
-	memset(&c, 0, sizeof(c));
-	c.policy = mutation ? mutation_policy : read_policy;
-	c.budget.millitokens = PLENTY;
-	c.now_us = START_US;
-	verdict_retry_begin(&c.state, mutation, c.now_us);
-	return c;
-}
-
-/* What follows; a wait passes on the clock. */
-static verdict_retry_action
-next_with(call *c, verdict_status status, bool kept_connection_died, uint32_t jitter)
-{
-	verdict_retry_action action;
-
-	c->delay_ms = -1;
-	action = verdict_retry_next(&c->policy, &c->state, &c->budget, &status,
-								kept_connection_died, c->now_us, jitter,
-								&c->delay_ms);
-	if (action == VERDICT_RETRY_RESEND)
-		c->now_us += c->delay_ms * MS;
-	else
-		assert_int_equal(c->delay_ms, 0);
-	return action;
-}
-
-static verdict_retry_action
-next(call *c, verdict_status status)
-{
-	return next_with(c, status, false, 0);
-}
 
 static char
 letter(verdict_retry_action action)
@@ -135,11 +27,11 @@ letter(verdict_retry_action action)
 static const struct
 {
 	verdict_code code;
-	int			explicit_http;
-	int			inferred_http;
+	int explicit_http;
+	int inferred_http;
 	const char *with_503_path;
 	const char *without_503_path;
-}			code_table[] = {
+} code_table[] = {
 	{VERDICT_CANCELED, 499, 499, "SSSS SSSS", "SSSS SSSS"},
 	{VERDICT_UNKNOWN, 500, 500, "SSAS SSAS", "SSAS SSAS"},
 	{VERDICT_INVALID_ARGUMENT, 400, 400, "SSSS SSSS", "SSSS SSSS"},
@@ -161,38 +53,38 @@ static const struct
 static void
 check_code_table(bool retry_http_503)
 {
-	size_t		row;
-	int			cells = 0;
+	size_t row;
+	int cells = 0;
 
 	for (row = 0; row < LENGTH(code_table); row++)
 	{
-		const char *expected = retry_http_503 ? code_table[row].with_503_path :
-			code_table[row].without_503_path;
-		int			column;
+		const char *expected =
+			retry_http_503 ? code_table[row].with_503_path : code_table[row].without_503_path;
+		int column;
 
 		for (column = 0; column < 8; column++)
 		{
-			bool		inferred = column >= 4;
-			bool		mutation = column % 4 >= 2;
-			call		c = begin(mutation);
+			bool inferred = column >= 4;
+			bool mutation = column % 4 >= 2;
+			call c = begin(mutation);
 			verdict_retry_action action;
 
 			c.policy.retry_http_503 = retry_http_503;
 			c.state.attempt = 1 + column % 2;
-			action = next(&c, failure(code_table[row].code,
-									  inferred ? VERDICT_CAUSE_HTTP : VERDICT_CAUSE_REMOTE,
-									  inferred,
-									  inferred ? code_table[row].inferred_http :
-									  code_table[row].explicit_http));
+			action =
+				next(&c, failure(code_table[row].code,
+								 inferred ? VERDICT_CAUSE_HTTP : VERDICT_CAUSE_REMOTE, inferred,
+								 inferred ? code_table[row].inferred_http
+										  : code_table[row].explicit_http));
 			if (letter(action) != expected[column + (inferred ? 1 : 0)])
-				fail_msg("%s, column %d: %c", verdict_code_name(code_table[row].code),
-						 column, letter(action));
-			assert_int_equal(c.state.attempt,
-							 action == VERDICT_RETRY_ATTEMPT ? 2 : 1 + column % 2);
+				fail_msg("%s, column %d: %c", verdict_code_name(code_table[row].code), column,
+						 letter(action));
+			assert_int_equal(c.state.attempt, action == VERDICT_RETRY_ATTEMPT ? 2 : 1 + column % 2);
 			assert_int_equal(c.state.retried, action != VERDICT_RETRY_STOP);
-			assert_int_equal(c.budget.millitokens, PLENTY -
-							 (action == VERDICT_RETRY_STOP ? 0 :
-							  code_table[row].code == VERDICT_DEADLINE_EXCEEDED ? 2000 : 1000));
+			assert_int_equal(c.budget.millitokens,
+							 PLENTY - (action == VERDICT_RETRY_STOP						   ? 0
+									   : code_table[row].code == VERDICT_DEADLINE_EXCEEDED ? 2000
+																						   : 1000));
 			cells++;
 		}
 	}
@@ -219,10 +111,11 @@ test_inferred_statuses(void **state)
 {
 	static const struct
 	{
-		int			http;
+		int http;
 		verdict_code code;
-		char		action;
-	}			cases[] = {
+		char action;
+	} cases[] = {
+		/* clang-format off */
 		{204, VERDICT_UNKNOWN, 'S'},
 		{302, VERDICT_UNKNOWN, 'S'},
 		{304, VERDICT_UNKNOWN, 'S'},
@@ -251,17 +144,17 @@ test_inferred_statuses(void **state)
 		{600, VERDICT_UNKNOWN, 'S'},
 		{800, VERDICT_UNKNOWN, 'S'},
 		{0, VERDICT_UNKNOWN, 'S'},
+		/* clang-format on */
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
 	{
-		call		mutation = begin(true);
-		call		read = begin(false);
-		verdict_status status = failure(cases[i].code, VERDICT_CAUSE_HTTP, true,
-										cases[i].http);
-		char		action = letter(next(&mutation, status));
+		call mutation = begin(true);
+		call read = begin(false);
+		verdict_status status = failure(cases[i].code, VERDICT_CAUSE_HTTP, true, cases[i].http);
+		char action = letter(next(&mutation, status));
 
 		if (action != cases[i].action)
 			fail_msg("HTTP %d: %c", cases[i].http, action);
@@ -274,16 +167,16 @@ static void
 test_explicit_unknown_by_any_status(void **state)
 {
 	static const int statuses[] = {400, 409, 422, 500, 200};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(statuses); i++)
 	{
-		call		c = begin(true);
+		call c = begin(true);
 
-		assert_int_equal(next(&c, failure(VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE,
-										  false, statuses[i])),
-						 VERDICT_RETRY_ATTEMPT);
+		assert_int_equal(
+			next(&c, failure(VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE, false, statuses[i])),
+			VERDICT_RETRY_ATTEMPT);
 	}
 }
 
@@ -293,8 +186,9 @@ test_causes(void **state)
 	static const struct
 	{
 		verdict_cause cause;
-		bool		again;
-	}			causes[] = {
+		bool again;
+	} causes[] = {
+		/* clang-format off */
 		{VERDICT_CAUSE_NONE, false},
 		{VERDICT_CAUSE_REMOTE, true},
 		{VERDICT_CAUSE_HTTP, true},
@@ -312,18 +206,17 @@ test_causes(void **state)
 		{VERDICT_CAUSE_MEMORY, false},
 		{VERDICT_CAUSE_INTERNAL, false},
 		{(verdict_cause) 99, false},
+		/* clang-format on */
 	};
-	static const verdict_code codes[] = {
-		VERDICT_UNAVAILABLE, VERDICT_DEADLINE_EXCEEDED,
-		VERDICT_RESOURCE_EXHAUSTED, VERDICT_UNKNOWN
-	};
-	size_t		i;
-	size_t		j;
+	static const verdict_code codes[] = {VERDICT_UNAVAILABLE, VERDICT_DEADLINE_EXCEEDED,
+										 VERDICT_RESOURCE_EXHAUSTED, VERDICT_UNKNOWN};
+	size_t i;
+	size_t j;
 
 	(void) state;
 	for (i = 0; i < LENGTH(causes); i++)
 	{
-		call		c;
+		call c;
 
 		for (j = 0; j < LENGTH(codes); j++)
 		{
@@ -337,12 +230,11 @@ test_causes(void **state)
 
 		/* Neither another way of sending again gets around it. */
 		c = begin(false);
-		assert_int_equal(next_with(&c, failure(VERDICT_UNAVAILABLE, causes[i].cause,
-											   false, 0), true, 0),
-						 causes[i].again ? VERDICT_RETRY_REPLACE : VERDICT_RETRY_STOP);
+		assert_int_equal(
+			next_with(&c, failure(VERDICT_UNAVAILABLE, causes[i].cause, false, 0), true, 0),
+			causes[i].again ? VERDICT_RETRY_REPLACE : VERDICT_RETRY_STOP);
 		c = begin(true);
-		assert_int_equal(next(&c, failure(VERDICT_UNAVAILABLE, causes[i].cause,
-										  false, 503)),
+		assert_int_equal(next(&c, failure(VERDICT_UNAVAILABLE, causes[i].cause, false, 503)),
 						 causes[i].again ? VERDICT_RETRY_RESEND : VERDICT_RETRY_STOP);
 	}
 }
@@ -350,23 +242,22 @@ test_causes(void **state)
 static void
 test_canceled_is_never_sent_again(void **state)
 {
-	static const verdict_cause causes[] = {
-		VERDICT_CAUSE_INTERRUPTED, VERDICT_CAUSE_REMOTE, VERDICT_CAUSE_LOST
-	};
+	static const verdict_cause causes[] = {VERDICT_CAUSE_INTERRUPTED, VERDICT_CAUSE_REMOTE,
+										   VERDICT_CAUSE_LOST};
 	static const int statuses[] = {0, 499, 500, 503};
-	size_t		i;
-	size_t		j;
-	int			variant;
+	size_t i;
+	size_t j;
+	int variant;
 
 	(void) state;
 	for (i = 0; i < LENGTH(causes); i++)
 		for (j = 0; j < LENGTH(statuses); j++)
 			for (variant = 0; variant < 4; variant++)
 			{
-				call		c = begin(variant % 2 == 1);
+				call c = begin(variant % 2 == 1);
 
-				assert_int_equal(next_with(&c, failure(VERDICT_CANCELED, causes[i],
-													   false, statuses[j]),
+				assert_int_equal(next_with(&c,
+										   failure(VERDICT_CANCELED, causes[i], false, statuses[j]),
 										   variant >= 2, 0),
 								 VERDICT_RETRY_STOP);
 			}
@@ -375,29 +266,28 @@ test_canceled_is_never_sent_again(void **state)
 static void
 test_other_owners_stop(void **state)
 {
-	static const verdict_retry_owner owners[] = {
-		VERDICT_RETRY_APPLICATION, VERDICT_RETRY_MESH, VERDICT_RETRY_NONE,
-		(verdict_retry_owner) 99
-	};
+	static const verdict_retry_owner owners[] = {VERDICT_RETRY_APPLICATION, VERDICT_RETRY_MESH,
+												 VERDICT_RETRY_NONE, (verdict_retry_owner) 99};
 	const verdict_status failures[] = {
-		lost(), http_503(-1), http_503(0), attempt_timed_out(),
+		lost(),
+		http_503(-1),
+		http_503(0),
+		attempt_timed_out(),
 		failure(VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE, false, 500),
-		failure(VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_REMOTE, false, 429)
-	};
-	size_t		i;
-	size_t		j;
-	int			variant;
+		failure(VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_REMOTE, false, 429)};
+	size_t i;
+	size_t j;
+	int variant;
 
 	(void) state;
 	for (i = 0; i < LENGTH(owners); i++)
 		for (j = 0; j < LENGTH(failures); j++)
 			for (variant = 0; variant < 4; variant++)
 			{
-				call		c = begin(variant % 2 == 1);
+				call c = begin(variant % 2 == 1);
 
 				c.policy.owner = owners[i];
-				assert_int_equal(next_with(&c, failures[j], variant >= 2, 0),
-								 VERDICT_RETRY_STOP);
+				assert_int_equal(next_with(&c, failures[j], variant >= 2, 0), VERDICT_RETRY_STOP);
 				assert_int_equal(c.budget.millitokens, PLENTY);
 				assert_false(c.state.retried);
 			}
@@ -408,18 +298,17 @@ test_other_owners_stop(void **state)
 static void
 test_503_two_resends(void **state)
 {
-	int			mutation;
+	int mutation;
 
 	(void) state;
 	for (mutation = 0; mutation <= 1; mutation++)
 	{
-		call		c = begin(mutation == 1);
+		call c = begin(mutation == 1);
 
 		/* The least jitter waits half the backoff, the most all of it. */
 		assert_int_equal(next_with(&c, http_503(-1), false, 0), VERDICT_RETRY_RESEND);
 		assert_int_equal(c.delay_ms, VERDICT_503_BASE_MS / 2);
-		assert_int_equal(next_with(&c, http_503(-1), false, UINT32_MAX),
-						 VERDICT_RETRY_RESEND);
+		assert_int_equal(next_with(&c, http_503(-1), false, UINT32_MAX), VERDICT_RETRY_RESEND);
 		assert_int_equal(c.delay_ms, 2 * VERDICT_503_BASE_MS);
 		assert_int_equal(c.state.waited_ms, VERDICT_503_BASE_MS * 5 / 2);
 		assert_int_equal(c.state.resends_503, 2);
@@ -434,22 +323,21 @@ test_503_two_resends(void **state)
 static void
 test_503_jitter_range(void **state)
 {
-	int			resend;
-	uint32_t	i;
+	int resend;
+	uint32_t i;
 
 	(void) state;
 	for (resend = 0; resend < 2; resend++)
 	{
-		int			whole = VERDICT_503_BASE_MS << resend;
-		int			before = 0;
+		int whole = VERDICT_503_BASE_MS << resend;
+		int before = 0;
 
 		for (i = 0; i < 1000; i++)
 		{
-			call		c = begin(true);
+			call c = begin(true);
 
 			c.state.resends_503 = resend;
-			assert_int_equal(next_with(&c, http_503(-1), false,
-									   i * (UINT32_MAX / 999)),
+			assert_int_equal(next_with(&c, http_503(-1), false, i * (UINT32_MAX / 999)),
 							 VERDICT_RETRY_RESEND);
 			assert_in_range(c.delay_ms, whole / 2, whole);
 			assert_true(c.delay_ms >= before);
@@ -470,8 +358,8 @@ test_503_retry_after(void **state)
 	static const struct
 	{
 		const char *value;
-		int			waits[3];
-	}			forms[] = {
+		int waits[3];
+	} forms[] = {
 		{"0", {0, 0, 0}},
 		{"1", {1000, 1000, -1}},
 		{"2", {2000, 2000, -1}},
@@ -480,35 +368,33 @@ test_503_retry_after(void **state)
 		{"99999999999999999999", {-1, -1, -1}},
 		{"Sun, 06 Nov 1994 08:49:39 GMT", {2000, 2000, -1}},
 		{"Sunday, 06-Nov-94 08:49:38 GMT", {1000, 1000, -1}},
-		{"Sun Nov  6 08:49:36 1994", {0, 0, 0}},	/* over */
+		{"Sun Nov  6 08:49:36 1994", {0, 0, 0}}, /* over */
 		{"-1", {100, 100, -1}},
 		{"soon", {100, 100, -1}},
 		{"", {100, 100, -1}},
 	};
-	size_t		i;
-	size_t		depth;
-	int			mutation;
+	size_t i;
+	size_t depth;
+	int mutation;
 
 	(void) state;
 	for (i = 0; i < LENGTH(forms); i++)
 		for (depth = 0; depth < LENGTH(depths); depth++)
 			for (mutation = 0; mutation <= 1; mutation++)
 			{
-				call		c = begin(mutation == 1);
-				int			expected = forms[i].waits[depth];
+				call c = begin(mutation == 1);
+				int expected = forms[i].waits[depth];
 				verdict_retry_action action;
 
 				c.policy.overall_timeout_ms = 30000;
 				c.state.waited_ms = depths[depth];
 				/* The clock of the examples in RFC 9110: 784111777. */
-				action = next(&c, http_503(verdict_retry_after_ms(forms[i].value,
-																  784111777)));
+				action = next(&c, http_503(verdict_retry_after_ms(forms[i].value, 784111777)));
 				if (action != (expected < 0 ? VERDICT_RETRY_STOP : VERDICT_RETRY_RESEND) ||
 					(expected >= 0 && c.delay_ms != expected))
-					fail_msg("\"%s\" at depth %d: %c %d", forms[i].value,
-							 depths[depth], letter(action), c.delay_ms);
-				assert_int_equal(c.state.waited_ms,
-								 depths[depth] + (expected < 0 ? 0 : expected));
+					fail_msg("\"%s\" at depth %d: %c %d", forms[i].value, depths[depth],
+							 letter(action), c.delay_ms);
+				assert_int_equal(c.state.waited_ms, depths[depth] + (expected < 0 ? 0 : expected));
 				assert_int_equal(c.budget.millitokens, PLENTY - (expected < 0 ? 0 : 1000));
 			}
 }
@@ -516,11 +402,10 @@ test_503_retry_after(void **state)
 static void
 test_503_retry_after_has_no_jitter(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
-	assert_int_equal(next_with(&c, http_503(1500), false, UINT32_MAX),
-					 VERDICT_RETRY_RESEND);
+	assert_int_equal(next_with(&c, http_503(1500), false, UINT32_MAX), VERDICT_RETRY_RESEND);
 	assert_int_equal(c.delay_ms, 1500);
 	/* 5,000 ms are the budget of the call, and may be used to the last. */
 	assert_int_equal(next(&c, http_503(3500)), VERDICT_RETRY_RESEND);
@@ -538,7 +423,7 @@ test_503_retry_after_has_no_jitter(void **state)
 static void
 test_503_given_up_is_handled(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
 	assert_int_equal(next(&c, http_503(6000)), VERDICT_RETRY_STOP);
@@ -554,33 +439,29 @@ test_503_given_up_is_handled(void **state)
 static void
 test_503_with_a_connect_error(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
-	assert_int_equal(next(&c, failure(VERDICT_INTERNAL, VERDICT_CAUSE_REMOTE,
-									  false, 503)),
+	assert_int_equal(next(&c, failure(VERDICT_INTERNAL, VERDICT_CAUSE_REMOTE, false, 503)),
 					 VERDICT_RETRY_RESEND);
 	/* And unavailable by another status is none of its business. */
 	c = begin(true);
-	assert_int_equal(next(&c, failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_REMOTE,
-									  false, 500)),
+	assert_int_equal(next(&c, failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_REMOTE, false, 500)),
 					 VERDICT_RETRY_ATTEMPT);
 }
 
 static void
 test_503_used_leaves_no_attempt(void **state)
 {
-	const verdict_status failures[] = {
-		lost(), attempt_timed_out(),
-		failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_HTTP, true, 502),
-		failure(VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE, false, 500)
-	};
-	size_t		i;
+	const verdict_status failures[] = {lost(), attempt_timed_out(),
+									   failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_HTTP, true, 502),
+									   failure(VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE, false, 500)};
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(failures); i++)
 	{
-		call		c = begin(true);
+		call c = begin(true);
 
 		assert_int_equal(next(&c, http_503(0)), VERDICT_RETRY_RESEND);
 		assert_int_equal(next(&c, failures[i]), VERDICT_RETRY_STOP);
@@ -591,7 +472,7 @@ test_503_used_leaves_no_attempt(void **state)
 static void
 test_four_sends(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
 	assert_int_equal(next(&c, lost()), VERDICT_RETRY_ATTEMPT);
@@ -606,7 +487,7 @@ test_four_sends(void **state)
 static void
 test_replace(void **state)
 {
-	call		c = begin(false);
+	call c = begin(false);
 
 	(void) state;
 	assert_int_equal(next_with(&c, lost(), true, 0), VERDICT_RETRY_REPLACE);
@@ -642,33 +523,28 @@ test_replace(void **state)
 static void
 test_deadlines(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 12000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 12000 * MS);
 
 	/* Waiting is not attempting: the attempt ends later, the call does not. */
 	c.now_us += 1000 * MS;
 	assert_int_equal(next(&c, http_503(2000)), VERDICT_RETRY_RESEND);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 14000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 14000 * MS);
 	c.now_us = START_US + 5000 * MS;
 	assert_int_equal(next(&c, http_503(3000)), VERDICT_RETRY_RESEND);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 17000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 17000 * MS);
 
 	/* The second attempt starts anew, within the call. */
 	c = begin(true);
 	c.now_us = START_US + 12000 * MS;
 	assert_int_equal(next(&c, attempt_timed_out()), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 24000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 24000 * MS);
 	c = begin(true);
 	c.now_us = START_US + 25000 * MS;
 	assert_int_equal(next(&c, lost()), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 30000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 30000 * MS);
 
 	/* An attempt longer than the call is cut by it. */
 	c = begin(true);
@@ -679,33 +555,30 @@ test_deadlines(void **state)
 	/* A read has the call's deadline only, whatever the attempt's says. */
 	c = begin(false);
 	c.policy.attempt_timeout_ms = 1;
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 10000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 10000 * MS);
 	assert_int_equal(next(&c, http_503(2000)), VERDICT_RETRY_RESEND);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 10000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 10000 * MS);
 }
 
 /* The client's arithmetic: 12 + 12 + 5 seconds fit into 30. */
 static void
 test_longest_call(void **state)
 {
-	call		c = begin(true);
+	call c = begin(true);
 
 	(void) state;
 	c.now_us += 12000 * MS;
 	assert_int_equal(next(&c, attempt_timed_out()), VERDICT_RETRY_ATTEMPT);
 	assert_int_equal(next(&c, http_503(2500)), VERDICT_RETRY_RESEND);
 	assert_int_equal(next(&c, http_503(2500)), VERDICT_RETRY_RESEND);
-	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state),
-					 START_US + 29000 * MS);
+	assert_int_equal(verdict_retry_deadline(&c.policy, &c.state), START_US + 29000 * MS);
 }
 
 static void
 test_nothing_after_the_deadline(void **state)
 {
-	int64_t		overall = 30000 * MS;
-	call		c;
+	int64_t overall = 30000 * MS;
+	call c;
 
 	(void) state;
 	/* One microsecond before the end there is time, at the end there is none. */
@@ -744,283 +617,6 @@ test_nothing_after_the_deadline(void **state)
 	assert_int_equal(next(&c, http_503(0)), VERDICT_RETRY_STOP);
 }
 
-/* ---- the retry budget ---- */
-
-static void
-test_budget_amounts(void **state)
-{
-	verdict_retry_budget budget;
-	call		c = begin(true);
-
-	(void) state;
-	verdict_retry_budget_init(&budget);
-	assert_int_equal(budget.millitokens, 3000);
-
-	c.budget = budget;
-	assert_int_equal(next(&c, success()), VERDICT_RETRY_STOP);
-	assert_int_equal(c.budget.millitokens, 3100);
-
-	/* A success that took a retry earns nothing. */
-	c = begin(true);
-	c.budget = budget;
-	assert_int_equal(next(&c, lost()), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(c.budget.millitokens, 2000);
-	assert_int_equal(next(&c, success()), VERDICT_RETRY_STOP);
-	assert_int_equal(c.budget.millitokens, 2000);
-
-	/* A time-out costs two, whoever's it was. */
-	c = begin(true);
-	c.budget = budget;
-	assert_int_equal(next(&c, attempt_timed_out()), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(c.budget.millitokens, 1000);
-	c = begin(true);
-	c.budget = budget;
-	assert_int_equal(next(&c, failure(VERDICT_DEADLINE_EXCEEDED, VERDICT_CAUSE_REMOTE,
-									  false, 504)), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(c.budget.millitokens, 1000);
-
-	/* It does not grow without a bound. */
-	c = begin(true);
-	c.budget.millitokens = 99950;
-	next(&c, success());
-	assert_int_equal(c.budget.millitokens, 100000);
-	next(&c, success());
-	assert_int_equal(c.budget.millitokens, 100000);
-}
-
-/* All three ways of sending again ask it, and take nothing when refused. */
-static void
-test_budget_too_small(void **state)
-{
-	call		c;
-
-	(void) state;
-	c = begin(true);
-	c.budget.millitokens = 999;
-	assert_int_equal(next(&c, lost()), VERDICT_RETRY_STOP);
-	assert_int_equal(c.state.attempt, 1);
-	assert_int_equal(c.budget.millitokens, 999);
-	assert_false(c.state.retried);
-
-	c = begin(true);
-	c.budget.millitokens = 1999;
-	assert_int_equal(next(&c, attempt_timed_out()), VERDICT_RETRY_STOP);
-	assert_int_equal(c.budget.millitokens, 1999);
-
-	c = begin(true);
-	c.budget.millitokens = 999;
-	assert_int_equal(next(&c, http_503(0)), VERDICT_RETRY_STOP);
-	assert_int_equal(c.state.resends_503, 0);
-	assert_int_equal(c.state.waited_ms, 0);
-	assert_int_equal(c.budget.millitokens, 999);
-
-	c = begin(false);
-	c.budget.millitokens = 999;
-	assert_int_equal(next_with(&c, lost(), true, 0), VERDICT_RETRY_STOP);
-	assert_false(c.state.replaced);
-	assert_int_equal(c.budget.millitokens, 999);
-
-	/* Just enough is enough, and leaves nothing. */
-	c = begin(true);
-	c.budget.millitokens = 1000;
-	assert_int_equal(next(&c, lost()), VERDICT_RETRY_ATTEMPT);
-	assert_int_equal(c.budget.millitokens, 0);
-}
-
-/* Calls of all kinds while every send fails: the load must not grow. */
-static void
-test_budget_while_all_fails(void **state)
-{
-	const verdict_status failures[] = {lost(), http_503(0), attempt_timed_out(), http_503(-1)};
-	verdict_retry_budget budget;
-	int64_t		sends = 0;
-	int			calls = 100000;
-	int			i;
-
-	(void) state;
-	verdict_retry_budget_init(&budget);
-	for (i = 0; i < calls; i++)
-	{
-		call		c = begin(i % 3 != 0);
-		int			in_call = 0;
-
-		c.budget = budget;
-		do
-		{
-			in_call++;
-			assert_true(c.budget.millitokens >= 0);
-		} while (next_with(&c, failures[i % LENGTH(failures)], i % 2 == 0,
-						   (uint32_t) i) != VERDICT_RETRY_STOP);
-		budget = c.budget;
-		sends += in_call;
-	}
-	/* Far within the 10 %: only the reserve was there. */
-	assert_true(sends <= calls + calls / 10 + 3);
-	assert_true(sends <= calls + 3);
-	assert_true(sends > calls);
-}
-
-/* One send in a hundred fails: nearly every retry is allowed. */
-static void
-check_budget_at_one_percent(verdict_status status)
-{
-	verdict_retry_budget budget;
-	int			wanted = 0;
-	int			allowed = 0;
-	int			i;
-
-	verdict_retry_budget_init(&budget);
-	for (i = 0; i < 100000; i++)
-	{
-		call		c = begin(true);
-
-		c.budget = budget;
-		if (i % 100 == 7)
-		{
-			wanted++;
-			if (next(&c, status) != VERDICT_RETRY_STOP)
-			{
-				allowed++;
-				next(&c, success());
-			}
-		}
-		else
-			next(&c, success());
-		budget = c.budget;
-	}
-	assert_int_equal(wanted, 1000);
-	assert_true(allowed >= 990);
-}
-
-static void
-test_budget_at_one_percent(void **state)
-{
-	(void) state;
-	check_budget_at_one_percent(lost());
-	check_budget_at_one_percent(http_503(-1));
-	check_budget_at_one_percent(attempt_timed_out());
-}
-
-/* Half of all fails: what is sent again stays a tenth of what succeeds. */
-static void
-test_budget_ratio(void **state)
-{
-	verdict_retry_budget budget;
-	int			extra = 0;
-	int			i;
-
-	(void) state;
-	verdict_retry_budget_init(&budget);
-	for (i = 0; i < 100000; i++)
-	{
-		call		c = begin(true);
-
-		c.budget = budget;
-		if (i % 2 == 0)
-		{
-			if (next(&c, lost()) == VERDICT_RETRY_ATTEMPT)
-				extra++;
-		}
-		else
-			next(&c, success());
-		budget = c.budget;
-	}
-	assert_in_range(extra, 5000, 5003);
-}
-
-/* ---- every course a call can take ---- */
-
-#define OUTCOMES 9
-#define DEPTH 6
-
-/*
- * Runs one call through a course of outcomes and holds every bound there is.
- * "took" is the time each send takes.
- */
-static void
-run_course(const int *course, bool mutation, bool retry_http_503, int64_t took)
-{
-	const verdict_status outcomes[OUTCOMES] = {
-		success(), http_503(-1), http_503(0), http_503(2500), lost(),
-		lost(), attempt_timed_out(),
-		failure(VERDICT_UNKNOWN, VERDICT_CAUSE_HTTP, true, 500),
-		failure(VERDICT_ABORTED, VERDICT_CAUSE_REMOTE, false, 409)
-	};
-	call		c = begin(mutation);
-	int64_t		end;
-	int			sends = 0;
-	int			waited = 0;
-	bool		saw_503 = false;
-	verdict_retry_action action;
-
-	c.policy.retry_http_503 = retry_http_503;
-	end = START_US + c.policy.overall_timeout_ms * MS;
-	do
-	{
-		int			outcome;
-		int			attempt = c.state.attempt;
-
-		/* What is sent has time, and its deadline is within the call's. */
-		assert_true(c.now_us < verdict_retry_deadline(&c.policy, &c.state));
-		assert_true(verdict_retry_deadline(&c.policy, &c.state) <= end);
-		assert_true(sends < DEPTH);
-		outcome = course[sends++];
-		c.now_us += took;
-		if (c.now_us > verdict_retry_deadline(&c.policy, &c.state))
-			c.now_us = verdict_retry_deadline(&c.policy, &c.state);
-		/* The sixth outcome: the connection was a kept one. */
-		action = next_with(&c, outcomes[outcome], outcome == 5, 0x80000000u);
-		waited += c.delay_ms;
-		if (retry_http_503 && outcomes[outcome].http_status == 503)
-			saw_503 = true;
-		if (action == VERDICT_RETRY_ATTEMPT)
-			assert_true(mutation && attempt == 1 && !saw_503);
-		if (action == VERDICT_RETRY_REPLACE)
-			assert_true(!mutation && outcome == 5);
-		if (action == VERDICT_RETRY_RESEND)
-			assert_true(retry_http_503 && outcomes[outcome].http_status == 503);
-		if (outcome == 0 || outcome == 8)
-			assert_int_equal(action, VERDICT_RETRY_STOP);
-	} while (action != VERDICT_RETRY_STOP);
-
-	assert_true(sends <= 4);
-	assert_true(c.state.attempt <= (mutation ? 2 : 1));
-	assert_true(c.state.resends_503 <= (retry_http_503 ? 2 : 0));
-	assert_true(waited <= VERDICT_503_WAIT_BUDGET_MS);
-	assert_int_equal(waited, c.state.waited_ms);
-	assert_int_equal(c.state.retried, sends > 1);
-	assert_true(c.now_us <= end);
-}
-
-static void
-test_every_course(void **state)
-{
-	static const int64_t times[] = {0, 1000 * MS, 12000 * MS};
-	int			course[DEPTH];
-	int			number;
-	size_t		time;
-	int			variant;
-
-	(void) state;
-	/* No call has more than four sends, so four outcomes tell courses apart. */
-	for (number = 0; number < OUTCOMES * OUTCOMES * OUTCOMES * OUTCOMES; number++)
-	{
-		int			rest = number;
-		int			i;
-
-		for (i = 0; i < 4; i++)
-		{
-			course[i] = rest % OUTCOMES;
-			rest /= OUTCOMES;
-		}
-		for (; i < DEPTH; i++)
-			course[i] = course[i - 1];
-		for (time = 0; time < LENGTH(times); time++)
-			for (variant = 0; variant < 4; variant++)
-				run_course(course, variant % 2 == 1, variant >= 2, times[time]);
-	}
-}
-
 int
 main(void)
 {
@@ -1044,12 +640,6 @@ main(void)
 		cmocka_unit_test(test_deadlines),
 		cmocka_unit_test(test_longest_call),
 		cmocka_unit_test(test_nothing_after_the_deadline),
-		cmocka_unit_test(test_budget_amounts),
-		cmocka_unit_test(test_budget_too_small),
-		cmocka_unit_test(test_budget_while_all_fails),
-		cmocka_unit_test(test_budget_at_one_percent),
-		cmocka_unit_test(test_budget_ratio),
-		cmocka_unit_test(test_every_course),
 	};
 
 	return cmocka_run_group_tests_name("retry", tests, NULL, NULL);

@@ -22,7 +22,7 @@
 static void
 check(const char *value, int64_t wall_clock_s, int64_t expected)
 {
-	int64_t		got = verdict_retry_after_ms(value, wall_clock_s);
+	int64_t got = verdict_retry_after_ms(value, wall_clock_s);
 
 	if (got != expected)
 		fail_msg("\"%s\": %lld, not %lld", value, (long long) got, (long long) expected);
@@ -34,8 +34,8 @@ test_seconds(void **state)
 	static const struct
 	{
 		const char *value;
-		int64_t		expected;
-	}			cases[] = {
+		int64_t expected;
+	} cases[] = {
 		{"0", 0},
 		{"1", 1000},
 		{"007", 7000},
@@ -47,7 +47,7 @@ test_seconds(void **state)
 		{"18446744073709551616", INT64_MAX},
 		{"99999999999999999999999999999999999999999999", INT64_MAX},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -63,7 +63,7 @@ test_dates(void **state)
 		"Sun Nov  6 08:49:37 1994",
 		"Sun Nov 06 08:49:37 1994",
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(forms); i++)
@@ -124,9 +124,28 @@ static void
 test_garbage(void **state)
 {
 	static const char *const values[] = {
-		"", " ", "-1", "-0", "+1", "1.5", "1e3", "0x10", "1 2", " 1", "1 ", "1\t",
-		"1s", "1,2", "soon", "infinity", "NaN", "GMT", "Sun", "Sun,", "1\xc2\xa0",
-		"\xd9\xa1",				/* a digit, but not of ASCII */
+		"",
+		" ",
+		"-1",
+		"-0",
+		"+1",
+		"1.5",
+		"1e3",
+		"0x10",
+		"1 2",
+		" 1",
+		"1 ",
+		"1\t",
+		"1s",
+		"1,2",
+		"soon",
+		"infinity",
+		"NaN",
+		"GMT",
+		"Sun",
+		"Sun,",
+		"1\xc2\xa0",
+		"\xd9\xa1", /* a digit, but not of ASCII */
 		"Sun, 06 Nov 1994 08:49:37",
 		"Sun, 06 Nov 1994 08:49:37 UTC",
 		"Sun, 06 Nov 1994 08:49:37 +0000",
@@ -167,7 +186,7 @@ test_garbage(void **state)
 		"1994-11-06T08:49:37Z",
 		"06 Nov 1994 08:49:37 GMT",
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(values); i++)
@@ -194,12 +213,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seconds),
-		cmocka_unit_test(test_dates),
-		cmocka_unit_test(test_calendar),
-		cmocka_unit_test(test_two_digit_years),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_time_zone_does_not_matter),
+		cmocka_unit_test(test_seconds),	 cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_calendar), cmocka_unit_test(test_two_digit_years),
+		cmocka_unit_test(test_garbage),	 cmocka_unit_test(test_time_zone_does_not_matter),
 	};
 
 	return cmocka_run_group_tests_name("retry_after", tests, NULL, NULL);

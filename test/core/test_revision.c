@@ -40,8 +40,8 @@ setup_random(void **state)
 static bool
 parse_exactly(const char *text, size_t size, verdict_revision *revision)
 {
-	char	   *copy = malloc(size > 0 ? size : 1);
-	bool		result;
+	char *copy = malloc(size > 0 ? size : 1);
+	bool result;
 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
@@ -63,7 +63,7 @@ parsed(const char *text)
 static void
 assert_same(const verdict_revision *a, const verdict_revision *b)
 {
-	int			i;
+	int i;
 
 	assert_string_equal(a->instance, b->instance);
 	assert_true(a->generation == b->generation);
@@ -78,8 +78,8 @@ assert_same(const verdict_revision *a, const verdict_revision *b)
 static void
 assert_prints(const verdict_revision *revision, const char *expected)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
-	size_t		length = verdict_revision_print(revision, text);
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
+	size_t length = verdict_revision_print(revision, text);
 
 	assert_string_equal(text, expected);
 	assert_int_equal(length, strlen(expected));
@@ -89,8 +89,8 @@ assert_prints(const verdict_revision *revision, const char *expected)
 static void
 many_shards(char *text, size_t size, int count)
 {
-	size_t		length = (size_t) snprintf(text, size, "v1.a.1.1:1");
-	int			i;
+	size_t length = (size_t) snprintf(text, size, "v1.a.1.1:1");
+	int i;
 
 	for (i = 2; i <= count; i++)
 		length += (size_t) snprintf(text + length, size - length, ",%d:1", i);
@@ -104,7 +104,7 @@ test_well_formed(void **state)
 	{
 		const char *text;
 		const char *canonical;
-	}			cases[] = {
+	} cases[] = {
 		{"v1.a.1.5", "v1.a.1.5"},
 		{"v1.a.1.0:5", "v1.a.1.5"},
 		{"v1.a.1.0", "v1.a.1.0"},
@@ -113,14 +113,14 @@ test_well_formed(void **state)
 		{"v1.a.1.0:5,1:6,70:0", "v1.a.1.5,1:6,70:0"},
 		{"v1.a.1.7:8", "v1.a.1.7:8"},
 		{"v1.A-z_09.18446744073709551615.4294967295:18446744073709551615",
-		"v1.A-z_09.18446744073709551615.4294967295:18446744073709551615"},
+		 "v1.A-z_09.18446744073709551615.4294967295:18446744073709551615"},
 		{"v1.-.1.1", "v1.-.1.1"},
 		{"v1._.0.1", "v1._.0.1"},
 		{"v1.v1.1.1", "v1.v1.1.1"},
 		{"v1.0123456789012345678901234567890123456789012345678901234567890123.1.1",
-		"v1.0123456789012345678901234567890123456789012345678901234567890123.1.1"},
+		 "v1.0123456789012345678901234567890123456789012345678901234567890123.1.1"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -163,32 +163,32 @@ test_malformed(void **state)
 		"v1.a.",
 		"v1.a.1",
 		"v1.a.1.",
-		"v1..1.5",				/* no instance */
-		"v1.a..5",				/* no generation */
+		"v1..1.5", /* no instance */
+		"v1.a..5", /* no generation */
 		"v1.a b.1.5",
 		"v1.a/b.1.5",
-		"v1.\xc3\xa9.1.5",		/* a letter, but not of ASCII */
+		"v1.\xc3\xa9.1.5", /* a letter, but not of ASCII */
 		"v1.01234567890123456789012345678901234567890123456789012345678901234.1.1",
-		"v1.a.01.5",			/* leading zeros */
+		"v1.a.01.5", /* leading zeros */
 		"v1.a.00.5",
 		"v1.a.1.05",
 		"v1.a.1.00",
 		"v1.a.1.0:05",
 		"v1.a.1.00:5",
 		"v1.a.1.5,01:6",
-		"v1.a.18446744073709551616.5",	/* beyond uint64 and uint32 */
+		"v1.a.18446744073709551616.5", /* beyond uint64 and uint32 */
 		"v1.a.99999999999999999999.5",
 		"v1.a.1.18446744073709551616",
 		"v1.a.1.1:18446744073709551616",
 		"v1.a.1.4294967296:5",
 		"v1.a.1.1:5,4294967296:5",
-		"v1.a.1.2:5,1:6",		/* order */
+		"v1.a.1.2:5,1:6", /* order */
 		"v1.a.1.1:5,0:6",
-		"v1.a.1.1:5,1:6",		/* twice */
+		"v1.a.1.1:5,1:6", /* twice */
 		"v1.a.1.1:5,1:5",
 		"v1.a.1.5,0:6",
 		"v1.a.1.0:5,0:6",
-		"v1.a.1.1:5,6",			/* only the first can be bare */
+		"v1.a.1.1:5,6", /* only the first can be bare */
 		"v1.a.1.5,6",
 		"v1.a.1.5,",
 		"v1.a.1.,1:5",
@@ -207,13 +207,13 @@ test_malformed(void **state)
 		"v1.a.1.5 ",
 		"v1.a.1. 5",
 		"v1.a.1.5\n",
-		"v1.a.1.5, v1.a.1.6",	/* two header values joined */
+		"v1.a.1.5, v1.a.1.6", /* two header values joined */
 		"v1.a.1.5,v1.a.1.6",
 		"v1.a.1.5.",
 		"v1.a.1.5.6",
 	};
 	verdict_revision revision;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -229,14 +229,14 @@ test_embedded_nul(void **state)
 {
 	static const char good[] = "v1.a.1.5,1:6";
 	verdict_revision revision;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	assert_true(parse_exactly(good, strlen(good), &revision));
 	assert_false(parse_exactly(good, sizeof(good), &revision));
 	for (i = 0; i < strlen(good); i++)
 	{
-		char		text[sizeof(good)];
+		char text[sizeof(good)];
 
 		memcpy(text, good, sizeof(good));
 		text[i] = '\0';
@@ -247,7 +247,7 @@ test_embedded_nul(void **state)
 static void
 test_shard_limit(void **state)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 	verdict_revision revision;
 
 	(void) state;
@@ -267,9 +267,9 @@ static verdict_revision
 revision_of_size(size_t size)
 {
 	verdict_revision revision;
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
-	uint64_t	long_position = UINT64_C(10000000000000000000);
-	int			i;
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
+	uint64_t long_position = UINT64_C(10000000000000000000);
+	int i;
 
 	memset(&revision, 0, sizeof(revision));
 	memset(revision.instance, 'i', VERDICT_REVISION_MAX_INSTANCE);
@@ -283,8 +283,8 @@ revision_of_size(size_t size)
 	/* Grow the positions digit by digit until the text has the size. */
 	for (i = 0; i < 64; i++)
 	{
-		size_t		length = verdict_revision_print(&revision, text);
-		size_t		missing = size - length;
+		size_t length = verdict_revision_print(&revision, text);
+		size_t missing = size - length;
 
 		assert_true(length > 0 && length <= size);
 		if (missing >= 19)
@@ -302,10 +302,10 @@ revision_of_size(size_t size)
 static void
 test_exact_byte_limit(void **state)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 2];
+	char text[VERDICT_REVISION_MAX_TEXT + 2];
 	verdict_revision largest = revision_of_size(VERDICT_REVISION_MAX_TEXT);
 	verdict_revision again;
-	size_t		length = verdict_revision_print(&largest, text);
+	size_t length = verdict_revision_print(&largest, text);
 
 	(void) state;
 	assert_int_equal(length, VERDICT_REVISION_MAX_TEXT);
@@ -342,14 +342,14 @@ test_merge_cases(void **state)
 		const char *from;
 		verdict_merge_result result;
 		const char *merged;
-	}			cases[] = {
+	} cases[] = {
 		{"v1.a.1.5", "v1.a.1.7", VERDICT_MERGE_OK, "v1.a.1.7"},
 		{"v1.a.1.7", "v1.a.1.5", VERDICT_MERGE_OK, "v1.a.1.7"},
 		{"v1.a.1.5", "v1.a.1.0:5", VERDICT_MERGE_OK, "v1.a.1.5"},
 		{"v1.a.1.5,2:9", "v1.a.1.4,1:3,2:10", VERDICT_MERGE_OK, "v1.a.1.5,1:3,2:10"},
 		{"v1.a.1.2:9", "v1.a.1.1:9", VERDICT_MERGE_OK, "v1.a.1.1:9,2:9"},
 		{"v1.a.1.18446744073709551615", "v1.a.1.1", VERDICT_MERGE_OK,
-		"v1.a.1.18446744073709551615"},
+		 "v1.a.1.18446744073709551615"},
 		{"v1.a.1.5", "v1.b.1.7", VERDICT_MERGE_OTHER_HISTORY, "v1.a.1.5"},
 		{"v1.a.1.5", "v1.a.2.7", VERDICT_MERGE_OTHER_HISTORY, "v1.a.1.5"},
 		{"v1.a.2.5", "v1.a.1.7", VERDICT_MERGE_OTHER_HISTORY, "v1.a.2.5"},
@@ -358,7 +358,7 @@ test_merge_cases(void **state)
 	};
 	verdict_revision none;
 	verdict_revision five = parsed("v1.a.1.5");
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -383,7 +383,7 @@ test_merge_cases(void **state)
 static void
 test_merge_too_many_shards(void **state)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 	verdict_revision full;
 	verdict_revision before;
 	verdict_revision one = parsed("v1.a.1.64:2");
@@ -429,25 +429,19 @@ test_covers(void **state)
 	{
 		const char *reached;
 		const char *wanted;
-		bool		covers;
-	}			cases[] = {
-		{"v1.a.1.5", "v1.a.1.5", true},
-		{"v1.a.1.5", "v1.a.1.4", true},
-		{"v1.a.1.5", "v1.a.1.6", false},
-		{"v1.a.1.5", "v1.a.1.0:5", true},
-		{"v1.a.1.5", "v1.a.1.5,1:0", true},
-		{"v1.a.1.5", "v1.a.1.5,1:1", false},
-		{"v1.a.1.5", "v1.a.1.1:0", true},
-		{"v1.a.1.5,1:1", "v1.a.1.5", true},
-		{"v1.a.1.5,1:1", "v1.a.1.1:2", false},
-		{"v1.a.1.1:5,3:5", "v1.a.1.2:0,3:5", true},
-		{"v1.a.1.1:5,3:5", "v1.a.1.2:1", false},
-		{"v1.a.2.5", "v1.a.1.5", false},
+		bool covers;
+	} cases[] = {
+		{"v1.a.1.5", "v1.a.1.5", true},			 {"v1.a.1.5", "v1.a.1.4", true},
+		{"v1.a.1.5", "v1.a.1.6", false},		 {"v1.a.1.5", "v1.a.1.0:5", true},
+		{"v1.a.1.5", "v1.a.1.5,1:0", true},		 {"v1.a.1.5", "v1.a.1.5,1:1", false},
+		{"v1.a.1.5", "v1.a.1.1:0", true},		 {"v1.a.1.5,1:1", "v1.a.1.5", true},
+		{"v1.a.1.5,1:1", "v1.a.1.1:2", false},	 {"v1.a.1.1:5,3:5", "v1.a.1.2:0,3:5", true},
+		{"v1.a.1.1:5,3:5", "v1.a.1.2:1", false}, {"v1.a.2.5", "v1.a.1.5", false},
 		{"v1.b.1.5", "v1.a.1.5", false},
 	};
 	verdict_revision none;
 	verdict_revision five = parsed("v1.a.1.5");
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -469,8 +463,8 @@ static verdict_revision
 random_revision(void)
 {
 	verdict_revision revision;
-	uint32_t	shard = 0;
-	int			wanted = 1 + (int) (next_random() % 6);
+	uint32_t shard = 0;
+	int wanted = 1 + (int) (next_random() % 6);
 
 	memset(&revision, 0, sizeof(revision));
 	strcpy(revision.instance, "a");
@@ -498,7 +492,7 @@ merged(const verdict_revision *a, const verdict_revision *b)
 static void
 test_merge_laws(void **state)
 {
-	int			i;
+	int i;
 
 	(void) state;
 	for (i = 0; i < 10000; i++)
@@ -513,7 +507,7 @@ test_merge_laws(void **state)
 		verdict_revision right = merged(&a, &bc);
 		verdict_revision twice = merged(&ab, &b);
 		verdict_revision itself = merged(&a, &a);
-		char		text[VERDICT_REVISION_MAX_TEXT + 1];
+		char text[VERDICT_REVISION_MAX_TEXT + 1];
 		verdict_revision again;
 
 		assert_same(&ab, &ba);

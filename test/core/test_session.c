@@ -32,8 +32,7 @@ fresh_session(verdict_consistency consistency)
 	verdict_status status;
 
 	verdict_status_init(&status);
-	assert_true(verdict_session_init(&session, &support.host, "s", consistency,
-									 &status));
+	assert_true(verdict_session_init(&session, &support.host, "s", consistency, &status));
 	assert_int_equal(status.code, VERDICT_OK);
 	return session;
 }
@@ -41,7 +40,7 @@ fresh_session(verdict_consistency consistency)
 static void
 assert_observed(const verdict_session *session, const char *expected)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 
 	verdict_revision_print(&session->observed, text);
 	assert_string_equal(text, expected);
@@ -49,10 +48,10 @@ assert_observed(const verdict_session *session, const char *expected)
 
 /* What a read in this mode would send; fails the test when it is refused. */
 static void
-assert_sends(const verdict_session *session, verdict_consistency asked,
-			 verdict_consistency sent, const char *revision)
+assert_sends(const verdict_session *session, verdict_consistency asked, verdict_consistency sent,
+			 const char *revision)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 	verdict_consistency consistency = asked;
 	verdict_status status;
 
@@ -67,7 +66,7 @@ assert_sends(const verdict_session *session, verdict_consistency asked,
 static void
 assert_refuses(const verdict_session *session, verdict_consistency asked)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 	verdict_consistency consistency = asked;
 	verdict_status status;
 
@@ -87,8 +86,7 @@ assert_inconsistent(const verdict_session *session)
 	assert_observed(session, "");
 	assert_refuses(session, VERDICT_CONSISTENCY_SESSION);
 	assert_refuses(session, VERDICT_CONSISTENCY_AUTHORITATIVE);
-	assert_sends(session, VERDICT_CONSISTENCY_EVENTUAL,
-				 VERDICT_CONSISTENCY_EVENTUAL, "");
+	assert_sends(session, VERDICT_CONSISTENCY_EVENTUAL, VERDICT_CONSISTENCY_EVENTUAL, "");
 }
 
 static void
@@ -114,15 +112,13 @@ test_init(void **state)
 static void
 test_session_ids(void **state)
 {
-	char		longest[VERDICT_SESSION_ID_MAX + 2];
+	char longest[VERDICT_SESSION_ID_MAX + 2];
 	const char *const good[] = {"a", "!", "~", "order-42/eu:7", longest};
-	const char *const bad[] = {
-		"", " ", "a b", " a", "a ", "a\t", "a\n", "a\r\nX: y", "\x7f", "\x1f",
-		"\xc3\xa9", "\xff"
-	};
+	const char *const bad[] = {"",	  " ",		   "a b",  " a",   "a ",	   "a\t",
+							   "a\n", "a\r\nX: y", "\x7f", "\x1f", "\xc3\xa9", "\xff"};
 	verdict_session session;
 	verdict_status status;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	memset(longest, 'x', sizeof(longest));
@@ -148,20 +144,20 @@ test_session_ids(void **state)
 	longest[VERDICT_SESSION_ID_MAX] = 'x';
 	longest[VERDICT_SESSION_ID_MAX + 1] = '\0';
 	verdict_status_init(&status);
-	assert_false(verdict_session_init(&session, &support.host, longest,
-									  VERDICT_CONSISTENCY_SESSION, &status));
+	assert_false(verdict_session_init(&session, &support.host, longest, VERDICT_CONSISTENCY_SESSION,
+									  &status));
 	assert_int_equal(status.code, VERDICT_INVALID_ARGUMENT);
 
 	verdict_status_init(&status);
-	assert_false(verdict_session_init(&session, &support.host, "s",
-									  (verdict_consistency) 99, &status));
+	assert_false(
+		verdict_session_init(&session, &support.host, "s", (verdict_consistency) 99, &status));
 	assert_int_equal(status.code, VERDICT_INVALID_ARGUMENT);
 }
 
 static void
 assert_uuid(const char *text)
 {
-	size_t		i;
+	size_t i;
 
 	assert_int_equal(strlen(text), 36);
 	for (i = 0; i < 36; i++)
@@ -178,8 +174,8 @@ assert_uuid(const char *text)
 static void
 test_uuid(void **state)
 {
-	char		first[37];
-	char		second[37];
+	char first[37];
+	char second[37];
 	verdict_session session;
 	verdict_status status;
 
@@ -191,21 +187,21 @@ test_uuid(void **state)
 	assert_string_not_equal(first, second);
 
 	verdict_status_init(&status);
-	assert_true(verdict_session_init(&session, &support.host, NULL,
-									 VERDICT_CONSISTENCY_SESSION, &status));
+	assert_true(
+		verdict_session_init(&session, &support.host, NULL, VERDICT_CONSISTENCY_SESSION, &status));
 	assert_uuid(session.id);
 	assert_string_not_equal(session.id, second);
 
 	support.random_fails = true;
 	assert_false(verdict_uuid(&support.host, first));
 	assert_string_equal(first, "");
-	assert_false(verdict_session_init(&session, &support.host, NULL,
-									  VERDICT_CONSISTENCY_SESSION, &status));
+	assert_false(
+		verdict_session_init(&session, &support.host, NULL, VERDICT_CONSISTENCY_SESSION, &status));
 	assert_int_equal(status.code, VERDICT_INTERNAL);
 	/* An id that is given needs no random bytes. */
 	verdict_status_init(&status);
-	assert_true(verdict_session_init(&session, &support.host, "s",
-									 VERDICT_CONSISTENCY_SESSION, &status));
+	assert_true(
+		verdict_session_init(&session, &support.host, "s", VERDICT_CONSISTENCY_SESSION, &status));
 }
 
 static void
@@ -216,8 +212,8 @@ test_answers_raise(void **state)
 	{
 		const char *header;
 		const char *observed;
-		uint64_t	changes;
-	}			answers[] = {
+		uint64_t changes;
+	} answers[] = {
 		{"v1.a.3.10", "v1.a.3.10", 1},
 		{"v1.a.3.12", "v1.a.3.12", 2},
 		{"v1.a.3.11", "v1.a.3.12", 2},
@@ -229,7 +225,7 @@ test_answers_raise(void **state)
 		{"v1.a.3.12,1:5", "v1.a.3.20,1:5,2:0", 5},
 	};
 	verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(answers); i++)
@@ -249,10 +245,8 @@ test_answers_raise(void **state)
 static void
 test_order_does_not_matter(void **state)
 {
-	static const char *const answers[] = {
-		"v1.a.1.5", "v1.a.1.4,1:9", "v1.a.1.7,1:2", "v1.a.1.2:1"
-	};
-	size_t		order[4];
+	static const char *const answers[] = {"v1.a.1.5", "v1.a.1.4,1:9", "v1.a.1.7,1:2", "v1.a.1.2:1"};
+	size_t order[4];
 
 	(void) state;
 	for (order[0] = 0; order[0] < 4; order[0]++)
@@ -260,11 +254,11 @@ test_order_does_not_matter(void **state)
 			for (order[2] = 0; order[2] < 4; order[2]++)
 			{
 				verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
-				size_t		i;
+				size_t i;
 
 				order[3] = 6 - order[0] - order[1] - order[2];
-				if (order[0] == order[1] || order[0] == order[2] ||
-					order[1] == order[2] || order[3] > 3)
+				if (order[0] == order[1] || order[0] == order[2] || order[1] == order[2] ||
+					order[3] > 3)
 					continue;
 				for (i = 0; i < 4; i++)
 					verdict_session_observe_answer(&session, answers[order[i]], 1);
@@ -278,28 +272,25 @@ test_what_breaks_the_scope(void **state)
 	static const struct
 	{
 		const char *header;
-		int			headers;
-	}			answers[] = {
-		{"garbage", 1},
-		{"", 1},
-		{NULL, 1},				/* one came, and its value is not known */
-		{"v1.a.3.010", 1},
-		{"v1.a.3.10, v1.a.3.11", 1},
-		{"v1.a.3.11", 2},		/* well-formed, but which is it? */
-		{NULL, 2},
-		{"v1.a.3.11", -1},
-		{"v1.b.3.11", 1},		/* another instance */
-		{"v1.a.4.11", 1},		/* after a failover */
-		{"v1.a.2.11", 1},		/* before one */
+		int headers;
+	} answers[] = {
+		{"garbage", 1},	   {"", 1},
+		{NULL, 1}, /* one came, and its value is not known */
+		{"v1.a.3.010", 1}, {"v1.a.3.10, v1.a.3.11", 1},
+		{"v1.a.3.11", 2}, /* well-formed, but which is it? */
+		{NULL, 2},		   {"v1.a.3.11", -1},
+		{"v1.b.3.11", 1}, /* another instance */
+		{"v1.a.4.11", 1}, /* after a failover */
+		{"v1.a.2.11", 1}, /* before one */
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(answers); i++)
 	{
 		verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
 		verdict_status status;
-		uint64_t	changes;
+		uint64_t changes;
 
 		verdict_session_observe_answer(&session, "v1.a.3.10", 1);
 		changes = session.changes;
@@ -328,8 +319,8 @@ test_what_breaks_the_scope(void **state)
 		/* Only a fresh scope helps. */
 		session = fresh_session(VERDICT_CONSISTENCY_SESSION);
 		verdict_session_observe_answer(&session, "v1.b.3.11", 1);
-		assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT,
-					 VERDICT_CONSISTENCY_SESSION, "v1.b.3.11");
+		assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT, VERDICT_CONSISTENCY_SESSION,
+					 "v1.b.3.11");
 	}
 }
 
@@ -348,8 +339,8 @@ static void
 test_too_many_shards_break_the_scope(void **state)
 {
 	verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
-	char		header[64];
-	int			i;
+	char header[64];
+	int i;
 
 	(void) state;
 	for (i = 0; i < VERDICT_REVISION_MAX_SHARDS; i++)
@@ -373,7 +364,7 @@ test_application_hands_a_revision(void **state)
 		const char *text;
 		verdict_code code;
 		const char *observed;
-	}			steps[] = {
+	} steps[] = {
 		{"v1.a.1.5", VERDICT_OK, "v1.a.1.5"},
 		{"v1.a.1.4,1:1", VERDICT_OK, "v1.a.1.5,1:1"},
 		{"v1.a.1.0:5", VERDICT_OK, "v1.a.1.5,1:1"},
@@ -384,14 +375,14 @@ test_application_hands_a_revision(void **state)
 		{"v1.a.2.9", VERDICT_FAILED_PRECONDITION, "v1.a.1.5,1:1"},
 		{"v1.a.1.9", VERDICT_OK, "v1.a.1.9,1:1"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(steps); i++)
 	{
-		uint64_t	changes = session.changes;
+		uint64_t changes = session.changes;
 		verdict_status status;
-		bool		result;
+		bool result;
 
 		verdict_status_init(&status);
 		result = verdict_session_observe(&session, steps[i].text, &status);
@@ -412,8 +403,8 @@ test_application_hands_too_much(void **state)
 {
 	verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
 	verdict_status status;
-	char		text[64];
-	int			i;
+	char text[64];
+	int i;
 
 	(void) state;
 	for (i = 0; i < VERDICT_REVISION_MAX_SHARDS; i++)
@@ -431,13 +422,11 @@ test_application_hands_too_much(void **state)
 static void
 test_read_headers(void **state)
 {
-	static const verdict_consistency modes[] = {
-		VERDICT_CONSISTENCY_SESSION,
-		VERDICT_CONSISTENCY_EVENTUAL,
-		VERDICT_CONSISTENCY_AUTHORITATIVE
-	};
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
-	size_t		i;
+	static const verdict_consistency modes[] = {VERDICT_CONSISTENCY_SESSION,
+												VERDICT_CONSISTENCY_EVENTUAL,
+												VERDICT_CONSISTENCY_AUTHORITATIVE};
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(modes); i++)
@@ -447,35 +436,30 @@ test_read_headers(void **state)
 		verdict_status status;
 
 		assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT, modes[i], "");
-		assert_sends(&session, VERDICT_CONSISTENCY_SESSION,
-					 VERDICT_CONSISTENCY_SESSION, "");
-		assert_sends(&session, VERDICT_CONSISTENCY_AUTHORITATIVE,
-					 VERDICT_CONSISTENCY_AUTHORITATIVE, "");
-		assert_sends(&session, VERDICT_CONSISTENCY_EVENTUAL,
-					 VERDICT_CONSISTENCY_EVENTUAL, "");
+		assert_sends(&session, VERDICT_CONSISTENCY_SESSION, VERDICT_CONSISTENCY_SESSION, "");
+		assert_sends(&session, VERDICT_CONSISTENCY_AUTHORITATIVE, VERDICT_CONSISTENCY_AUTHORITATIVE,
+					 "");
+		assert_sends(&session, VERDICT_CONSISTENCY_EVENTUAL, VERDICT_CONSISTENCY_EVENTUAL, "");
 
 		/* Answers of reads in every mode raise it. */
 		verdict_session_observe_answer(&session, "v1.a.1.0:5,1:6", 1);
 		assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT, modes[i],
 					 modes[i] == VERDICT_CONSISTENCY_EVENTUAL ? "" : "v1.a.1.5,1:6");
-		assert_sends(&session, VERDICT_CONSISTENCY_SESSION,
-					 VERDICT_CONSISTENCY_SESSION, "v1.a.1.5,1:6");
-		assert_sends(&session, VERDICT_CONSISTENCY_AUTHORITATIVE,
-					 VERDICT_CONSISTENCY_AUTHORITATIVE, "v1.a.1.5,1:6");
-		assert_sends(&session, VERDICT_CONSISTENCY_EVENTUAL,
-					 VERDICT_CONSISTENCY_EVENTUAL, "");
+		assert_sends(&session, VERDICT_CONSISTENCY_SESSION, VERDICT_CONSISTENCY_SESSION,
+					 "v1.a.1.5,1:6");
+		assert_sends(&session, VERDICT_CONSISTENCY_AUTHORITATIVE, VERDICT_CONSISTENCY_AUTHORITATIVE,
+					 "v1.a.1.5,1:6");
+		assert_sends(&session, VERDICT_CONSISTENCY_EVENTUAL, VERDICT_CONSISTENCY_EVENTUAL, "");
 
 		verdict_status_init(&status);
-		assert_false(verdict_session_read_headers(&session, &consistency, text,
-												  &status));
+		assert_false(verdict_session_read_headers(&session, &consistency, text, &status));
 		assert_int_equal(status.code, VERDICT_INVALID_ARGUMENT);
 		assert_string_equal(text, "");
 
 		/* The default of an inconsistent scope follows its mode too. */
 		verdict_session_observe_answer(&session, "garbage", 1);
 		if (modes[i] == VERDICT_CONSISTENCY_EVENTUAL)
-			assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT,
-						 VERDICT_CONSISTENCY_EVENTUAL, "");
+			assert_sends(&session, VERDICT_CONSISTENCY_DEFAULT, VERDICT_CONSISTENCY_EVENTUAL, "");
 		else
 			assert_refuses(&session, VERDICT_CONSISTENCY_DEFAULT);
 	}
@@ -488,30 +472,27 @@ test_consistency_names(void **state)
 	{
 		const char *name;
 		verdict_consistency consistency;
-	}			names[] = {
+	} names[] = {
 		{"session", VERDICT_CONSISTENCY_SESSION},
 		{"eventual", VERDICT_CONSISTENCY_EVENTUAL},
 		{"authoritative", VERDICT_CONSISTENCY_AUTHORITATIVE},
 	};
-	static const char *const wrong[] = {
-		"", "default", "Session", "session ", " session", "sess", "strong", NULL
-	};
+	static const char *const wrong[] = {"",			"default", "Session", "session ",
+										" session", "sess",	   "strong",  NULL};
 	verdict_consistency consistency;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(names); i++)
 	{
-		assert_string_equal(verdict_consistency_name(names[i].consistency),
-							names[i].name);
+		assert_string_equal(verdict_consistency_name(names[i].consistency), names[i].name);
 		consistency = VERDICT_CONSISTENCY_DEFAULT;
 		assert_true(verdict_consistency_parse(names[i].name, &consistency));
 		assert_int_equal(consistency, names[i].consistency);
 	}
 	for (i = 0; i < LENGTH(wrong); i++)
 		assert_false(verdict_consistency_parse(wrong[i], &consistency));
-	assert_string_equal(verdict_consistency_name(VERDICT_CONSISTENCY_DEFAULT),
-						"default");
+	assert_string_equal(verdict_consistency_name(VERDICT_CONSISTENCY_DEFAULT), "default");
 }
 
 int

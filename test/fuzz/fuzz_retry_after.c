@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check(bool holds)
@@ -30,10 +30,10 @@ is_number(const char *value)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int64_t		wall = 0;
-	int64_t		wait;
-	char	   *value;
-	int			i;
+	int64_t wall = 0;
+	int64_t wait;
+	char *value;
+	int i;
 
 	if (size < 4)
 		return 0;

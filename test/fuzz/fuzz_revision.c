@@ -14,7 +14,7 @@
 
 #define NUMBER "(0|[1-9][0-9]*)"
 
-extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check(bool holds)
@@ -26,7 +26,7 @@ check(bool holds)
 static bool
 same(const verdict_revision *a, const verdict_revision *b)
 {
-	int			i;
+	int i;
 
 	if (a->shards != b->shards || a->generation != b->generation ||
 		strcmp(a->instance, b->instance) != 0)
@@ -47,8 +47,9 @@ of_the_grammar(const char *text)
 
 	if (!compiled)
 	{
-		check(regcomp(&grammar, "^v1\\.[A-Za-z0-9_-]{1,64}\\." NUMBER "\\."
-					  NUMBER "(:" NUMBER ")?(," NUMBER ":" NUMBER ")*$",
+		check(regcomp(&grammar,
+					  "^v1\\.[A-Za-z0-9_-]{1,64}\\." NUMBER "\\." NUMBER "(:" NUMBER ")?(," NUMBER
+					  ":" NUMBER ")*$",
 					  REG_EXTENDED | REG_NOSUB) == 0);
 		compiled = true;
 	}
@@ -58,11 +59,11 @@ of_the_grammar(const char *text)
 static bool
 parse(const uint8_t *data, size_t size, verdict_revision *revision)
 {
-	char	   *text = malloc(size + 1);
-	char		printed[VERDICT_REVISION_MAX_TEXT + 1];
+	char *text = malloc(size + 1);
+	char printed[VERDICT_REVISION_MAX_TEXT + 1];
 	verdict_revision again;
-	size_t		length;
-	int			i;
+	size_t length;
+	int i;
 
 	check(text != NULL);
 	if (size > 0)
@@ -140,12 +141,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	verdict_revision revisions[3];
-	int			count = 0;
+	int count = 0;
 
 	while (count < 3)
 	{
 		const uint8_t *newline = size > 0 ? memchr(data, '\n', size) : NULL;
-		size_t		length = newline != NULL ? (size_t) (newline - data) : size;
+		size_t length = newline != NULL ? (size_t) (newline - data) : size;
 
 		if (parse(data, length, &revisions[count]))
 			count++;
