@@ -79,6 +79,18 @@ send_change(change_call *call, verdict_method method, bool encoded, size_t count
 	return changed;
 }
 
+/* Says it in SQL's terms, before anything depends on the server. */
+static void
+require_ground(const verdict_fact *fact)
+{
+	if (!verdict_fact_is_ground(fact))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a pattern cannot be inserted or deleted"),
+				 errdetail("An argument of \"%s\" is a variable, a wildcard or NULL.",
+						   fact->predicate)));
+}
+
 uint32
 verdict_change_facts(const verdict_change *changes, size_t count)
 {
@@ -89,6 +101,8 @@ verdict_change_facts(const verdict_change *changes, size_t count)
 
 	if (count == 0)
 		return 0;
+	for (size_t i = 0; i < count; i++)
+		require_ground(&changes[i].fact);
 
 	begin_change(&call);
 	if (count == 1)
@@ -120,24 +134,11 @@ verdict_change_policy(const char *policy)
 	send_change(&call, VERDICT_METHOD_SET_POLICY, encoded, 1, "set the policy");
 }
 
-/* Says it in SQL's terms, before anything depends on the server. */
-static void
-require_ground(const verdict_fact *fact)
-{
-	if (!verdict_fact_is_ground(fact))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a pattern cannot be inserted or deleted"),
-				 errdetail("An argument of \"%s\" is a variable, a wildcard or NULL.",
-						   fact->predicate)));
-}
-
 static Datum
 change_one(const verdict_fact *fact, bool insert)
 {
 	verdict_change change = {.insert = insert, .fact = *fact};
 
-	require_ground(fact);
 	return BoolGetDatum(verdict_change_facts(&change, 1) > 0);
 }
 
@@ -195,7 +196,6 @@ take_facts(const Datum *facts, const bool *nulls, int count, bool insert,
 							i + 1, name)));
 		changes[i].insert = insert;
 		changes[i].fact = *verdict_fact_from_datum(facts[i]);
-		require_ground(&changes[i].fact);
 	}
 }
 

@@ -22,6 +22,12 @@ extern const verdict_fact *verdict_fact_from_arguments(FunctionCallInfo fcinfo,
 													   const char *predicate,
 													   int first);
 
+/*
+ * What one SQL value that is not NULL becomes as an argument of a fact, by the
+ * same rules; raises 42804 for a type that no fact can hold.
+ */
+extern void verdict_term_from_datum(verdict_term *term, Oid type, Datum datum);
+
 /* One value of an answer as text in the database's encoding; ANY is NULL. */
 extern char *verdict_value_to_cstring(const verdict_value *value);
 

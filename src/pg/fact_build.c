@@ -289,6 +289,15 @@ verdict_fact_from_arguments(FunctionCallInfo fcinfo, const char *predicate, int 
 	return fact;
 }
 
+void
+verdict_term_from_datum(verdict_term *term, Oid type, Datum datum)
+{
+	argument_type argument;
+
+	classify_argument(&argument, type, CurrentMemoryContext);
+	set_term(term, &argument, datum);
+}
+
 Datum
 verdict_sql_fact_make(PG_FUNCTION_ARGS)
 {
