@@ -134,6 +134,10 @@ else
 
 core_library := $(source)/build/core/libverdict_core.a
 
+ifeq ($(VPATH),)
+VPATH := $(source)
+endif
+
 MODULE_big = verdict
 OBJS = $(patsubst $(source)/%.c,%.o,$(wildcard $(source)/src/pg/*.c))
 EXTENSION = verdict

@@ -120,7 +120,8 @@ copy_tree()
 {
 	mkdir -p "$work/tree/build/test"
 	cp -r "$root/sql" "$root/expected" "$root/test" "$work/tree/"
-	rm -rf "$work/tree/test/peer"
+	rm -rf "$work/tree/test/peer/node_modules"
+	[ -z "${VERDICT_TAP:-}" ] || cp -r "$root/build/peer" "$work/tree/build/"
 	mkdir -p "$work/tree/build/test/server"
 	cp "$build/test/server/verdict-dev" "$work/tree/build/test/server/verdict-dev"
 	give "$work/tree"
