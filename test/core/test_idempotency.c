@@ -174,6 +174,13 @@ test_binary_payload(void **state)
 	assert_memory_not_equal(first, second, sizeof(first));
 	assert_true(verdict_fingerprint("BatchFacts", large, (1 << 20) - 1, second, &status));
 	assert_memory_not_equal(first, second, sizeof(first));
+
+	/* From one byte up. */
+	large[0] = 0;
+	assert_true(verdict_fingerprint("SetPolicy", large, 1, first, &status));
+	large[0] = 1;
+	assert_true(verdict_fingerprint("SetPolicy", large, 1, second, &status));
+	assert_memory_not_equal(first, second, sizeof(first));
 	free(large);
 }
 

@@ -171,6 +171,30 @@ assert_uuid(const char *text)
 	assert_non_null(strchr("89ab", text[19]));
 }
 
+/* Random bytes that are 00, 11, 22, ... ff. */
+static bool
+telling_bytes(void *context, void *bytes, size_t size)
+{
+	size_t i;
+
+	(void) context;
+	for (i = 0; i < size; i++)
+		((unsigned char *) bytes)[i] = (unsigned char) (i * 0x11);
+	return true;
+}
+
+static void
+test_uuid_layout(void **state)
+{
+	verdict_host host = support.host;
+	char text[37];
+
+	(void) state;
+	host.random_bytes = telling_bytes;
+	assert_true(verdict_uuid(&host, text));
+	assert_string_equal(text, "00112233-4455-4677-8899-aabbccddeeff");
+}
+
 static void
 test_uuid(void **state)
 {
@@ -501,6 +525,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_init, setup),
 		cmocka_unit_test_setup(test_session_ids, setup),
+		cmocka_unit_test_setup(test_uuid_layout, setup),
 		cmocka_unit_test_setup(test_uuid, setup),
 		cmocka_unit_test_setup(test_answers_raise, setup),
 		cmocka_unit_test_setup(test_order_does_not_matter, setup),
