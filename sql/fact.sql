@@ -111,4 +111,5 @@ COPY fact_copied FROM :'file' (FORMAT binary);
 \setenv file :file
 \! rm -f "$file"
 
+DROP DOMAIN short_text;
 DROP EXTENSION verdict CASCADE;
