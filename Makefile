@@ -30,7 +30,7 @@ plain_cflags = -std=gnu99 -fPIC -fvisibility=hidden $(warnings) -MMD -MP
 plain_cppflags = -D_GNU_SOURCE -I$(BUILD)/core -Isrc/core
 
 package = $(or $(shell pkg-config $(1) 2>/dev/null),$(2))
-core_libs = $(call package,--libs libcurl libprotobuf-c jansson libcrypto,-lcurl -lprotobuf-c -ljansson -lcrypto) -lpthread
+core_libs = $(call package,--libs libcurl libprotobuf-c jansson libcrypto zlib,-lcurl -lprotobuf-c -ljansson -lcrypto -lz) -lpthread
 server_libs = $(call package,--libs libmicrohttpd sqlite3 gnutls,-lmicrohttpd -lsqlite3 -lgnutls) $(core_libs) -lm
 test_libs = $(call package,--libs cmocka,-lcmocka)
 
@@ -149,8 +149,8 @@ EXTRA_CLEAN = pg_config.stamp src
 # The server's headers are not ours to warn about.
 PG_CPPFLAGS = -I$(source)/src/core -isystem $(includedir_server)
 PG_CFLAGS = -std=gnu99 $(warnings) -Wno-declaration-after-statement
-SHLIB_LINK = $(core_library) $(shell pkg-config --libs libcurl libprotobuf-c jansson libcrypto 2>/dev/null || \
-	echo -lcurl -lprotobuf-c -ljansson -lcrypto)
+SHLIB_LINK = $(core_library) $(shell pkg-config --libs libcurl libprotobuf-c jansson libcrypto zlib 2>/dev/null || \
+	echo -lcurl -lprotobuf-c -ljansson -lcrypto -lz)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 
