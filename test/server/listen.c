@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,9 +63,10 @@ listen_at(const char *address, const char *scheme, char *url, size_t url_size,
 	int			result;
 
 	if (port == NULL || port == address || port[1] == '\0' ||
-		strspn(port + 1, "0123456789") != strlen(port + 1))
+		strspn(port + 1, "0123456789") != strlen(port + 1) ||
+		strtoul(port + 1, NULL, 10) > UINT16_MAX)
 	{
-		snprintf(message, message_size, "\"%s\" is not HOST:PORT", address);
+		snprintf(message, message_size, "\"%s\" is not HOST:PORT with a port up to 65535", address);
 		return -1;
 	}
 	size = (size_t) (port - address);

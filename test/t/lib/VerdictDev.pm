@@ -1,0 +1,258 @@
+# A running verdict-dev, or any other instance of which only the URL is known.
+#
+# An object owns its process and ends it when it goes; the process also ends when
+# this one does, however that happens.  Every failure of the helper itself dies:
+# a test must not go on with an instance that is not there.
+package VerdictDev;
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Temp ();
+use HTTP::Tiny;
+use IO::Select;
+use JSON::PP ();
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+my $json = JSON::PP->new->utf8->canonical->allow_nonref;
+my $root = abs_path(dirname(__FILE__) . '/../../..');
+
+# The program under test.
+sub program
+{
+	return $ENV{VERDICT_DEV} || "$root/build/test/server/verdict-dev";
+}
+
+# Starts an instance.  Options:
+#   listen, admin   addresses (default: a free port each; admin => undef for none)
+#   api_keys        keys it lets in; they travel in a file
+#   args            further command line arguments
+sub start
+{
+	my ($class, %options) = @_;
+	my $self = bless {
+		listen => '127.0.0.1:0',
+		admin => '127.0.0.1:0',
+		args => [],
+		api_keys => [],
+		%options
+	}, $class;
+
+	$self->{directory} = File::Temp->newdir('verdict-dev-XXXXXX', TMPDIR => 1);
+	$self->_run;
+	return $self;
+}
+
+# An instance that somebody else runs: call() and url() work, nothing else does.
+sub at
+{
+	my ($class, $url, %options) = @_;
+	return bless { url => $url, api_keys => [], %options }, $class;
+}
+
+sub _run
+{
+	my ($self) = @_;
+	my @command = (program(), '--exit-with-parent', '--listen', $self->{listen});
+
+	push @command, '--admin', $self->{admin} if defined $self->{admin};
+	if (@{ $self->{api_keys} })
+	{
+		my $file = "$self->{directory}/api_keys";
+		open my $out, '>', $file or croak "$file: $!";
+		print $out "$_\n" for @{ $self->{api_keys} };
+		close $out;
+		push @command, '--api-key-file', $file;
+	}
+	push @command, @{ $self->{args} };
+
+	pipe my $read, my $write or croak "pipe: $!";
+	my $errors = "$self->{directory}/stderr";
+	my $pid = fork;
+	croak "fork: $!" unless defined $pid;
+	if ($pid == 0)
+	{
+		open STDIN, '<', '/dev/null';
+		open STDOUT, '>&', $write;
+		open STDERR, '>', $errors;
+		close $read;
+		close $write;
+		{ no warnings; exec @command; }
+		print STDERR "cannot run $command[0]: $!\n";
+		POSIX::_exit(127);
+	}
+	close $write;
+	$self->{pid} = $pid;
+	$self->{owner} = $$;
+
+	my $text = '';
+	my $select = IO::Select->new($read);
+	my $end = time + 60;
+	while ($text !~ /^listening on \S+\n/m)
+	{
+		my $ready = $select->can_read($end - time);
+		if (!$ready || !sysread $read, $text, 4096, length $text)
+		{
+			my $status = $self->stop;
+			croak "verdict-dev did not start (status $status): "
+			  . $self->errors . $text;
+		}
+	}
+	close $read;
+	($self->{url}) = $text =~ /^listening on (\S+)$/m;
+	($self->{admin_url}) = $text =~ /^admin on (\S+)$/m;
+	$self->{http} = undef;
+}
+
+sub url { return $_[0]{url} }
+sub admin_url { return $_[0]{admin_url} }
+sub pid { return $_[0]{pid} }
+sub directory { return "$_[0]{directory}" }
+
+# "HOST:PORT" it listens at.
+sub address
+{
+	my ($self) = @_;
+	my ($address) = $self->{url} =~ m{^https?://([^/]+)};
+	return $address;
+}
+
+# What it wrote to standard error.
+sub errors
+{
+	my ($self) = @_;
+	open my $in, '<', "$self->{directory}/stderr" or return '';
+	local $/;
+	return scalar <$in>;
+}
+
+# Sends a signal and waits for the end, by force after 20 seconds.  Returns the
+# exit status: the code, or "signal N".
+sub stop
+{
+	my ($self, $signal) = @_;
+	my $pid = delete $self->{pid};
+	return unless defined $pid;
+
+	$self->{http} = undef;
+	kill $signal || 'TERM', $pid;
+	my $end = time + 20;
+	until (waitpid($pid, POSIX::WNOHANG()) == $pid)
+	{
+		kill 'KILL', $pid if time > $end;
+		sleep 0.005;
+	}
+	return $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
+}
+
+# Starts it again at the same addresses.
+sub restart
+{
+	my ($self) = @_;
+	$self->stop;
+	$self->{listen} = $self->address;
+	$self->{admin} =~ s/:0$/$self->{admin_url} =~ m{(:\d+)$}; $1/e
+	  if defined $self->{admin};
+	$self->_run;
+}
+
+sub DESTROY
+{
+	my ($self) = @_;
+	local ($?, $!, $@);
+	$self->stop if defined $self->{pid} && $self->{owner} == $$;
+}
+
+# One request with any body and any headers, on a kept connection.  Returns
+# HTTP::Tiny's answer; status 599 means that no answer came.
+sub post
+{
+	my ($self, $path, $body, %headers) = @_;
+	$self->{http} ||= HTTP::Tiny->new(keep_alive => 1, max_redirect => 0,
+		timeout => 60, agent => 'verdict-test');
+	return $self->{http}->request('POST', $self->{url} . $path,
+		{ content => $body, headers => \%headers });
+}
+
+# One call in JSON.  Returns { status, code, message, body, headers }; code is
+# undef when it went well.
+sub call
+{
+	my ($self, $method, $request, %headers) = @_;
+	my $key = $self->{api_keys}[0];
+	my $answer = $self->post("/verdict.v1.VerdictService/$method",
+		$json->encode($request),
+		'Content-Type' => 'application/json',
+		'Connect-Protocol-Version' => '1',
+		defined $key ? (Authorization => "Bearer $key") : (),
+		%headers);
+	my $body = eval { $json->decode($answer->{content}) };
+	return {
+		status => $answer->{status},
+		code => $answer->{success} ? undef : ref $body ? $body->{code} : undef,
+		message => $answer->{success} || !ref $body ? $answer->{content} : $body->{message},
+		body => $body,
+		headers => $answer->{headers}
+	};
+}
+
+# "User:alice" as JSON.
+sub identity
+{
+	my ($text) = @_;
+	my ($type, $id) = split /:/, $text, 2;
+	return { type => $type, id => $id };
+}
+
+# A fact whose arguments are identities.
+sub fact_of
+{
+	my ($predicate, @identities) = @_;
+	return { predicate => $predicate,
+		args => [ map { { identity => identity($_) } } @identities ] };
+}
+
+# True, false, or dies.
+sub allowed
+{
+	my ($self, $actor, $action, $resource) = @_;
+	my $answer = $self->call('Authorize', { actor => identity($actor),
+		action => $action, resource => identity($resource) });
+	croak "Authorize failed: $answer->{status} $answer->{message}"
+	  if $answer->{status} != 200;
+	return $answer->{body}{allowed} ? 1 : 0;
+}
+
+sub _admin
+{
+	my ($self, $method, $path, $value) = @_;
+	croak 'there is no admin address' unless defined $self->{admin_url};
+	my $answer = HTTP::Tiny->new(timeout => 60)->request($method,
+		$self->{admin_url} . $path,
+		defined $value ? { content => $json->encode($value) } : {});
+	croak "$method $path: $answer->{status} $answer->{content}"
+	  unless $answer->{success};
+	return length $answer->{content} ? $json->decode($answer->{content}) : undef;
+}
+
+# Orders a fault: fault('Authorize', { kind => ... }, times => 2, skip => 1).
+sub fault
+{
+	my ($self, $method, $fault, %order) = @_;
+	return $self->_admin('POST', '/faults',
+		{ method => $method, fault => $fault, %order });
+}
+
+sub faults { return $_[0]->_admin('GET', '/faults') }
+sub clear_faults { $_[0]->_admin('DELETE', '/faults'); return }
+# The requests that came, as an array reference, the oldest first.
+sub log { return $_[0]->_admin('GET', '/log') }
+sub clear_log { $_[0]->_admin('DELETE', '/log'); return }
+# { Authorize => { requests => n, executions => n }, ..., other => n }
+sub counts { return $_[0]->_admin('GET', '/counts') }
+
+1;
