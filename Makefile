@@ -116,7 +116,7 @@ $(fuzz_targets): %: %.o $(core_library)
 setup:
 	@test/bin/setup
 try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors:
-	@PG_CONFIG='$(pg_config)' test/bin/$@
+	@PG_CONFIG='$(pg_config)' exec test/bin/$@
 
 format-check:
 	clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \
