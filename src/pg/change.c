@@ -73,7 +73,7 @@ send_change(change_call *call, verdict_method method, bool encoded, size_t count
 		!verdict_client_mutate(call->client, call->session, method,
 							   call->payload.bytes, call->payload.size, key, 0,
 							   &changed, &call->status))
-		verdict_report_failure(&call->status, action);
+		verdict_report_change_failure(&call->status, action);
 	verdict_transaction_changes_sent(count);
 	verdict_buffer_free(&call->payload);
 	return changed;

@@ -70,7 +70,7 @@ verdict_status_sqlstate(const verdict_status *status)
 
 /* The next step of whoever reads the error, or NULL when the message says it. */
 static const char *
-status_hint(const verdict_status *status)
+status_hint(const verdict_status *status, bool change)
 {
 	switch (status->cause)
 	{
@@ -80,8 +80,8 @@ status_hint(const verdict_status *status)
 		case VERDICT_CAUSE_TLS:
 			return "Option \"ssl_ca_file\" of the foreign server names the file with the certificate authority that has signed the instance's certificate; the host of \"instance_url\" must be the one that the certificate names.";
 		case VERDICT_CAUSE_LOST:
-			if (status->outcome == VERDICT_OUTCOME_MAYBE_APPLIED)
-				return "If the call was a change, it may have been applied: look before sending it again.";
+			if (change && status->outcome == VERDICT_OUTCOME_MAYBE_APPLIED)
+				return "The change may have been applied: look before making it again.";
 			return NULL;
 		case VERDICT_CAUSE_DEADLINE:
 			return "The limits are the options \"read_timeout_ms\", \"mutation_attempt_timeout_ms\" and \"mutation_overall_timeout_ms\" of the foreign server.";
@@ -165,7 +165,7 @@ from_utf8_lossy(const char *text)
 }
 
 static char *
-status_detail(const verdict_status *status)
+status_detail(const verdict_status *status, bool change)
 {
 	StringInfoData detail;
 
@@ -186,8 +186,9 @@ status_detail(const verdict_status *status)
 						 status->sends == 1 ? ", %d request sent" : ", %d requests sent",
 						 status->sends);
 	}
-	appendStringInfo(&detail, ", outcome %s",
-					 verdict_outcome_name(status->outcome));
+	if (change)
+		appendStringInfo(&detail, ", outcome %s",
+						 verdict_outcome_name(status->outcome));
 	if (status->retry_after_ms >= 0)
 		appendStringInfo(&detail, ", the instance asks to wait %lld ms",
 						 (long long) status->retry_after_ms);
@@ -198,50 +199,52 @@ status_detail(const verdict_status *status)
 }
 
 static void
-report(int elevel, const verdict_status *status, const char *action)
+report(int elevel, const verdict_status *status, const char *action, bool change)
 {
-	const char *hint = status_hint(status);
+	const char *hint = status_hint(status, change);
 	bool		called = status->request_id[0] != '\0';
 
 	ereport(elevel,
 			(errcode(verdict_status_sqlstate(status)),
 			 errmsg_internal("could not %s: %s", action,
 							 from_utf8_lossy(status->message)),
-			 called ? errdetail_internal("%s", status_detail(status)) : 0,
+			 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
 			 hint != NULL ? errhint("%s", hint) : 0));
-}
-
-/* What an interrupt's own error does not say. */
-static void
-interrupted_context(void *argument)
-{
-	const verdict_status *status = argument;
-
-	errcontext("request %s to the Verdict instance, outcome %s",
-			   status->request_id, verdict_outcome_name(status->outcome));
-}
-
-static void
-raise_interrupt(const verdict_status *status)
-{
-	ErrorContextCallback context;
-
-	if (status->outcome == VERDICT_OUTCOME_MAYBE_APPLIED)
-	{
-		context.callback = interrupted_context;
-		context.arg = unconstify(verdict_status *, status);
-		context.previous = error_context_stack;
-		error_context_stack = &context;
-	}
-	verdict_wait_raise_interrupt();
 }
 
 void
 verdict_report_failure(const verdict_status *status, const char *action)
 {
 	if (status->cause == VERDICT_CAUSE_INTERRUPTED)
-		raise_interrupt(status);
-	report(ERROR, status, action);
+		verdict_wait_raise_interrupt();
+	report(ERROR, status, action, false);
+	pg_unreachable();
+}
+
+/* What an interrupt's own error does not say. */
+static void
+interrupted_change(void *argument)
+{
+	const verdict_status *status = argument;
+
+	errcontext("change of Verdict, outcome %s, request id %s",
+			   verdict_outcome_name(status->outcome), status->request_id);
+}
+
+void
+verdict_report_change_failure(const verdict_status *status, const char *action)
+{
+	if (status->cause == VERDICT_CAUSE_INTERRUPTED)
+	{
+		ErrorContextCallback context;
+
+		context.callback = interrupted_change;
+		context.arg = unconstify(verdict_status *, status);
+		context.previous = error_context_stack;
+		error_context_stack = &context;
+		verdict_wait_raise_interrupt();
+	}
+	report(ERROR, status, action, true);
 	pg_unreachable();
 }
 
@@ -249,8 +252,8 @@ void
 verdict_warn_failure(const verdict_status *status, const char *action)
 {
 	if (status->cause == VERDICT_CAUSE_INTERRUPTED)
-		raise_interrupt(status);
-	report(WARNING, status, action);
+		verdict_wait_raise_interrupt();
+	report(WARNING, status, action, false);
 }
 
 void

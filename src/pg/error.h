@@ -13,15 +13,22 @@
 extern int	verdict_status_sqlstate(const verdict_status *status);
 
 /*
- * Raises the failure of a call: message in the database's encoding, DETAIL with
- * Connect code, HTTP status, attempts, outcome and request id, HINT with the
- * next step.  "action" completes "could not ..." (such as "check authorization").
+ * Raises the failure of a read: message in the database's encoding, DETAIL with
+ * Connect code, HTTP status, attempts and request id, HINT with the next step.
+ * "action" completes "could not ..." (such as "check authorization").
  * An interrupted call raises what interrupted it.
  */
 extern void verdict_report_failure(const verdict_status *status,
 								   const char *action) pg_attribute_noreturn();
 
-/* The same as a WARNING, for verdict.on_failure = deny; returns. */
+/*
+ * The same for a change: says what is known of its effect, in DETAIL, and in
+ * CONTEXT of the error of an interrupt.
+ */
+extern void verdict_report_change_failure(const verdict_status *status,
+										  const char *action) pg_attribute_noreturn();
+
+/* A read's failure as a WARNING, for verdict.on_failure = deny; returns. */
 extern void verdict_warn_failure(const verdict_status *status,
 								 const char *action);
 
