@@ -117,13 +117,15 @@ next_token(const char *text, size_t size, size_t *position)
 static bool
 walk_json_elements(const char *text, size_t size, size_t *position)
 {
+	verdict_json_tally ignored = {0, 0, 0, 0};
+
 	if (next_token(text, size, position) != ']')
 	{
 		for (;;)
 		{
 			/* the answer and the array are two levels */
 			if (!verdict_json_skip_value(text, size, position,
-										 VERDICT_MESSAGE_MAX_DEPTH - 2, NULL))
+										 VERDICT_MESSAGE_MAX_DEPTH - 2, &ignored))
 				return false;
 			if (next_token(text, size, position) != ',')
 				break;
@@ -151,6 +153,7 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 	size_t		name_size = strlen(name);
 	size_t		position = 0;
 	bool		found = false;
+	verdict_json_tally ignored = {0, 0, 0, 0};
 
 	rows->position = rows->end = 0;
 	if (size == 0)
@@ -166,7 +169,7 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 			bool		elements;
 
 			if (position >= size || text[position] != '"' ||
-				!verdict_json_skip_value(text, size, &position, 1, NULL))
+				!verdict_json_skip_value(text, size, &position, 1, &ignored))
 				return malformed_json(status, start);
 			elements = position - start == name_size + 2 &&
 				memcmp(text + start + 1, name, name_size) == 0;
@@ -184,7 +187,7 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 				rows->end = position - 1;
 			}
 			else if (!verdict_json_skip_value(text, size, &position,
-											  VERDICT_MESSAGE_MAX_DEPTH - 1, NULL))
+											  VERDICT_MESSAGE_MAX_DEPTH - 1, &ignored))
 				return malformed_json(status, position);
 			if (next_token(text, size, &position) != ',')
 				break;
@@ -327,6 +330,7 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
 {
 	if (rows->format == VERDICT_WIRE_JSON)
 	{
+		verdict_json_tally ignored = {0, 0, 0, 0};
 		size_t		start;
 
 		verdict_json_skip_space(rows->body, rows->end, &rows->position);
@@ -334,7 +338,7 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
 			return 0;
 		start = rows->position;
 		if (!verdict_json_skip_value(rows->body, rows->end, &rows->position,
-									 VERDICT_MESSAGE_MAX_DEPTH, NULL))
+									 VERDICT_MESSAGE_MAX_DEPTH, &ignored))
 			return -1;
 		*bytes = rows->body + start;
 		*size = rows->position - start;

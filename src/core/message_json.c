@@ -8,6 +8,10 @@
  * no jansson value outlives the function that parsed it, nothing can leave
  * between (the core never longjmps), and what a text can make jansson allocate
  * is estimated and held against the arena's cap before jansson sees it.
+ *
+ * jansson 2.14 drops a character of a long token, and says nothing, when malloc()
+ * fails while the token grows (lex_save() in its load.c).  A wrong id would be a
+ * wrong decision, so what it read is counted and compared with the text.
  */
 #include "message_internal.h"
 
@@ -15,15 +19,14 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* About what jansson allocates for a container, a string and an element. */
 #define COST_CONTAINER 256
 #define COST_STRING 112
 #define COST_ELEMENT 64
-
-/* Doubles hold every integer up to this one. */
-#define LARGEST_EXACT_DOUBLE 9007199254740992.0
 
 static const char base64_digits[] =
 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -258,29 +261,93 @@ verdict_json_skip_space(const char *text, size_t size, size_t *position)
 		(*position)++;
 }
 
+/* How many bytes of UTF-8 "\\u" and these digits stand for. */
+static size_t
+escaped_size(const char *digits)
+{
+	char		text[5] = "";
+	unsigned long code;
+
+	memcpy(text, digits, 4);
+	code = strtoul(text, NULL, 16);
+	if (code < 0x80)
+		return 1;
+	if (code < 0x800)
+		return 2;
+	/* a pair of surrogates stands for four bytes, counted at the first */
+	if (code >= 0xD800 && code <= 0xDBFF)
+		return 4;
+	if (code >= 0xDC00 && code <= 0xDFFF)
+		return 0;
+	return 3;
+}
+
 /* From the opening quote to the byte after the closing one. */
 static bool
-skip_string(const char *text, size_t size, size_t *position)
+skip_string(const char *text, size_t size, size_t *position,
+			verdict_json_tally *tally)
 {
-	(*position)++;
+	size_t		start = (*position)++;
+
 	while (*position < size)
 	{
 		char		c = text[(*position)++];
 
 		if (c == '"')
+		{
+			tally->cost += COST_STRING + (*position - start);
 			return true;
-		if (c == '\\')
+		}
+		if (c != '\\')
+		{
+			tally->string_bytes++;
+			continue;
+		}
+		if (size - *position >= 5 && text[*position] == 'u')
+		{
+			tally->string_bytes += escaped_size(text + *position + 1);
+			*position += 5;
+		}
+		else
+		{
+			tally->string_bytes++;
 			(*position)++;
+		}
 	}
 	return false;
 }
 
+/* From the first byte of a number or a word to the byte after it. */
+static void
+skip_word(const char *text, size_t size, size_t *position,
+		  verdict_json_tally *tally)
+{
+	const char *start = text + *position;
+	size_t		length = 0;
+	bool		real = false;
+
+	do
+	{
+		real = real || start[length] == '.' || start[length] == 'e' ||
+			start[length] == 'E';
+		length++;
+	} while (length < size - *position &&
+			 strchr("{}[]\",: \t\n\r", start[length]) == NULL);
+	*position += length;
+	if (start[0] != '-' && (start[0] < '0' || start[0] > '9'))
+		return;
+	if (real)
+		tally->reals++;
+	else
+		/* "-0" is read as 0 */
+		tally->integer_digits += length == 2 && memcmp(start, "-0", 2) == 0 ? 1 : length;
+}
+
 bool
 verdict_json_skip_value(const char *text, size_t size, size_t *position,
-						int depth, size_t *cost)
+						int depth, verdict_json_tally *tally)
 {
 	char		closing[VERDICT_MESSAGE_MAX_DEPTH];
-	size_t		spent = 0;
 	int			open = 0;
 
 	if (depth > VERDICT_MESSAGE_MAX_DEPTH)
@@ -298,7 +365,7 @@ verdict_json_skip_value(const char *text, size_t size, size_t *position,
 				if (open >= depth)
 					return false;
 				closing[open++] = c == '{' ? '}' : ']';
-				spent += COST_CONTAINER;
+				tally->cost += COST_CONTAINER;
 				(*position)++;
 				break;
 			case '}':
@@ -309,14 +376,9 @@ verdict_json_skip_value(const char *text, size_t size, size_t *position,
 				(*position)++;
 				break;
 			case '"':
-				{
-					size_t		start = *position;
-
-					if (!skip_string(text, size, position))
-						return false;
-					spent += COST_STRING + (*position - start);
-					break;
-				}
+				if (!skip_string(text, size, position, tally))
+					return false;
+				break;
 			case ',':
 			case ':':
 			case ' ':
@@ -326,21 +388,52 @@ verdict_json_skip_value(const char *text, size_t size, size_t *position,
 				if (open == 0)
 					return false;
 				if (c == ',')
-					spent += COST_ELEMENT;
+					tally->cost += COST_ELEMENT;
 				(*position)++;
 				break;
 			default:
-				/* a number or a word: one value when nothing is open */
-				do
-					(*position)++;
-				while (*position < size &&
-					   strchr("{}[]\",: \t\n\r", text[*position]) == NULL);
+				skip_word(text, size, position, tally);
 				break;
 		}
 	} while (open > 0 && *position < size);
-	if (cost != NULL)
-		*cost += spent;
 	return open == 0;
+}
+
+/* The same tally of what jansson made of a text. */
+static void
+tally_tree(json_t *json, verdict_json_tally *tally)
+{
+	const char *name;
+	json_t	   *member;
+	size_t		i;
+
+	switch (json_typeof(json))
+	{
+		case JSON_OBJECT:
+			json_object_foreach(json, name, member)
+			{
+				tally->string_bytes += strlen(name);
+				tally_tree(member, tally);
+			}
+			break;
+		case JSON_ARRAY:
+			json_array_foreach(json, i, member)
+				tally_tree(member, tally);
+			break;
+		case JSON_STRING:
+			tally->string_bytes += json_string_length(json);
+			break;
+		case JSON_INTEGER:
+			tally->integer_digits +=
+				(size_t) snprintf(NULL, 0, "%" JSON_INTEGER_FORMAT,
+								  json_integer_value(json));
+			break;
+		case JSON_REAL:
+			tally->reals++;
+			break;
+		default:
+			break;
+	}
 }
 
 /* ---------- reading ---------- */
@@ -413,7 +506,11 @@ read_base64(reader *reader, const verdict_place *place, const char *text,
 	return true;
 }
 
-/* Integers come as number or as string. */
+/*
+ * Integers come as number or as string.  A number written with a point or an
+ * exponent is refused: it is no integer to jansson, and its digits are not in
+ * the tally.
+ */
 static bool
 read_integer(reader *reader, const verdict_place *place, const json_t *json,
 			 int64_t *value)
@@ -421,18 +518,6 @@ read_integer(reader *reader, const verdict_place *place, const json_t *json,
 	if (json_is_integer(json))
 	{
 		*value = json_integer_value(json);
-		return true;
-	}
-	if (json_is_real(json))
-	{
-		double		real = json_real_value(json);
-
-		/* 1.0 and 1e3 are integers; beyond 2^53 the digits are lost */
-		if (!(real >= -LARGEST_EXACT_DOUBLE && real <= LARGEST_EXACT_DOUBLE) ||
-			(double) (int64_t) real != real)
-			return verdict_message_refuse(reader->status, place,
-										  "not an integer, or out of range");
-		*value = (int64_t) real;
 		return true;
 	}
 	if (json_is_string(json))
@@ -650,7 +735,8 @@ verdict_message_from_json(verdict_arena *arena,
 {
 	reader		reader = {arena, skip_unknown, status};
 	size_t		position = 0;
-	size_t		cost = 0;
+	verdict_json_tally text_tally = {0, 0, 0, 0};
+	verdict_json_tally tree_tally = {0, 0, 0, 0};
 	json_error_t error;
 	json_t	   *json;
 	ProtobufCMessage *message;
@@ -661,13 +747,13 @@ verdict_message_from_json(verdict_arena *arena,
 	 */
 	verdict_json_skip_space(text, size, &position);
 	if (!verdict_json_skip_value(text, size, &position,
-								 VERDICT_MESSAGE_MAX_DEPTH, &cost))
+								 VERDICT_MESSAGE_MAX_DEPTH, &text_tally))
 	{
 		verdict_message_refuse(status, NULL,
 							   "not JSON: cut off, brackets that do not pair, or nested too deeply");
 		return NULL;
 	}
-	if (cost > arena->maximum - arena->used)
+	if (text_tally.cost > arena->maximum - arena->used)
 	{
 		arena->exhausted = true;
 		verdict_arena_failure(arena, status);
@@ -684,6 +770,16 @@ verdict_message_from_json(verdict_arena *arena,
 		else
 			verdict_message_refuse(status, NULL, "not JSON: %.80s (line %d, column %d)",
 								   error.text, error.line, error.column);
+		return NULL;
+	}
+	tally_tree(json, &tree_tally);
+	if (tree_tally.string_bytes != text_tally.string_bytes ||
+		tree_tally.integer_digits != text_tally.integer_digits ||
+		tree_tally.reals != text_tally.reals)
+	{
+		/* see the top of this file */
+		json_decref(json);
+		verdict_status_no_memory(status);
 		return NULL;
 	}
 	message = read_message(&reader, descriptor, json, NULL);
