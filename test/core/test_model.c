@@ -19,8 +19,7 @@
  *
  * That the judge sees anything is shown by eight clients with one fault each.
  */
-#include "session.h"
-#include "support.h"
+#include "model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,397 +28,8 @@
 
 #include <cmocka.h>
 
-#define APPLICATIONS 4
-#define REPLICAS 3
-#define WRITER REPLICAS
-#define SHARDS 3
-#define OPERATIONS 500 /* of one history */
-#define MAX_CALLS (OPERATIONS + 8)
-#define MAX_LOG (4 * OPERATIONS)
-#define MAX_MESSAGES 512
-#define HEADER_SIZE 160
-
-#define MALFORMED "garbage"
-
-#define ATTEMPT_TIMEOUT_MS 1000
-#define REPLICA_WAIT_MS 50
-
-typedef enum fault
-{
-	NO_FAULT,
-	SENDS_NO_REVISION,
-	IGNORES_ANSWERS_OF_READS,
-	IGNORES_ANSWERS_OF_WRITES,
-	LAST_ANSWER_WINS,
-	OBSERVES_FAILED_ANSWERS,
-	RENEWS_THE_SESSION_BY_ITSELF,
-	FRESH_KEY_FOR_THE_SECOND_ATTEMPT,
-	DOES_NOT_WAIT_FOR_ANSWERS,
-	FAULTS
-} fault;
-
-/* What the judge found, and what shows that it had something to look at. */
-typedef struct tally
-{
-	int64_t operations;
-	int64_t read_your_writes;
-	int64_t monotonic_reads;
-	int64_t monotonic_writes;
-	int64_t writes_follow_reads;
-	int64_t scope;
-	int64_t session_reads; /* answered, session or authoritative */
-	int64_t writes;		   /* answered */
-	int64_t replays;	   /* second sends answered by the first answer */
-	int64_t waits;		   /* reads that a replica could not serve at once */
-	int64_t refused;	   /* reads of an inconsistent scope */
-	int64_t preconditions; /* reads refused by a node, their history being over */
-	int64_t inconsistent;  /* scopes that became so */
-	int64_t overtaken;	   /* answers that came after a later position's */
-} tally;
-
-typedef struct call
-{
-	int step; /* calls of one step are under way together */
-	bool write;
-	verdict_consistency consistency;
-	int attempt;
-	char key[37];
-	bool pending;
-	bool succeeded;
-	int history; /* where it was served, by the node's own word */
-	int prefix;
-} call;
-
-typedef struct application
-{
-	verdict_session session;
-	call calls[MAX_CALLS];
-	int count;
-	int scope_start; /* first call of this scope */
-	int step;
-	int outstanding;
-	int node;
-	int history; /* of the successful answers of this scope; 0 = none */
-	bool mixed;	 /* they were of two histories, or one was malformed */
-} application;
-
-typedef enum message_kind
-{
-	WAKE,	 /* an application goes on */
-	REQUEST, /* arrives at a node */
-	ANSWER,	 /* arrives at an application */
-	TIMEOUT, /* of an attempt */
-	PROMOTE, /* the failover */
-	LEARN	 /* a replica hears of it */
-} message_kind;
-
-typedef struct message
-{
-	int64_t at_ms;
-	message_kind kind;
-	int application;
-	int call;
-	int attempt;
-	int node;
-	bool waited;
-	bool ok;
-	bool precondition;
-	bool replay;
-	int history;
-	int prefix;
-	char key[37];
-	char header[HEADER_SIZE]; /* revision of a request or an answer; "" = none */
-} message;
-
-typedef struct commit
-{
-	int application;
-	int call;
-	int64_t at_ms;
-	char key[37];
-} commit;
-
-/* A log and, for each of its prefixes, the position of every shard. */
-typedef struct history_log
-{
-	commit commits[MAX_LOG];
-	int positions[MAX_LOG + 1][SHARDS];
-	int length;
-} history_log;
-
-typedef struct replica
-{
-	int history;
-	int prefix;
-	int64_t lag_ms;
-} replica;
-
-typedef struct world
-{
-	uint64_t random_state;
-	support_host support;
-	fault fault;
-	tally *tally;
-	int64_t now_ms;
-	int issued;
-	int history;		 /* the writer's: 1, and 2 after the failover */
-	history_log logs[3]; /* by history */
-	replica replicas[REPLICAS];
-	application applications[APPLICATIONS];
-	message messages[MAX_MESSAGES];
-	int message_count;
-} world;
-
 /* Too large for a stack. */
 static world the_world;
-
-/* xorshift64*; below "bound" */
-static int
-draw(world *w, int bound)
-{
-	w->random_state ^= w->random_state >> 12;
-	w->random_state ^= w->random_state << 25;
-	w->random_state ^= w->random_state >> 27;
-	return (int) ((w->random_state * UINT64_C(2685821657736338717) >> 33) % (uint64_t) bound);
-}
-
-static bool
-percent(world *w, int chance)
-{
-	return draw(w, 100) < chance;
-}
-
-static void
-post(world *w, message m, int64_t delay_ms)
-{
-	assert_true(w->message_count < MAX_MESSAGES);
-	m.at_ms = w->now_ms + delay_ms;
-	w->messages[w->message_count++] = m;
-}
-
-/* Removes the message that is due next. */
-static message
-next_message(world *w)
-{
-	int first = 0;
-	int i;
-	message m;
-
-	for (i = 1; i < w->message_count; i++)
-		if (w->messages[i].at_ms < w->messages[first].at_ms)
-			first = i;
-	m = w->messages[first];
-	w->messages[first] = w->messages[--w->message_count];
-	return m;
-}
-
-static int64_t
-network_delay(world *w)
-{
-	return percent(w, 5) ? 200 + draw(w, 700) : 1 + draw(w, 30);
-}
-
-/* ---- the nodes ---- */
-
-/* Shards 0, 5 and 10 in the token; written and read without the code under test. */
-static void
-print_positions(const int *positions, int history, int only_shard, char *text)
-{
-	size_t length = (size_t) snprintf(text, HEADER_SIZE, "v1.sim.%d.", history);
-	const char *comma = "";
-	int shard;
-
-	for (shard = 0; shard < SHARDS; shard++)
-	{
-		if (only_shard >= 0 ? shard != only_shard : shard > 0 && positions[shard] == 0)
-			continue;
-		if (shard == 0)
-			length +=
-				(size_t) snprintf(text + length, HEADER_SIZE - length, "%d", positions[shard]);
-		else
-			length += (size_t) snprintf(text + length, HEADER_SIZE - length, "%s%d:%d", comma,
-										shard * 5, positions[shard]);
-		comma = ",";
-	}
-	assert_true(length < HEADER_SIZE);
-}
-
-static int
-read_positions(const char *text, int *positions)
-{
-	int history;
-	int used;
-
-	memset(positions, 0, SHARDS * sizeof(*positions));
-	assert_int_equal(sscanf(text, "v1.sim.%d.%n", &history, &used), 1);
-	text += used;
-	while (*text != '\0')
-	{
-		int shard = 0;
-		int position;
-
-		if (sscanf(text, "%d:%d%n", &shard, &position, &used) != 2)
-		{
-			assert_int_equal(sscanf(text, "%d%n", &position, &used), 1);
-			shard = 0;
-		}
-		assert_true(shard % 5 == 0 && shard / 5 < SHARDS);
-		positions[shard / 5] = position;
-		text += used;
-		if (*text == ',')
-			text++;
-	}
-	return history;
-}
-
-/* What has come through by now; the lag changes now and then. */
-static void
-catch_up(world *w, replica *r)
-{
-	if (percent(w, 3))
-		r->lag_ms = percent(w, 40) ? 0 : draw(w, 2000);
-	if (r->history != w->history)
-		return;
-	while (r->prefix < w->logs[r->history].length &&
-		   w->logs[r->history].commits[r->prefix].at_ms + r->lag_ms <= w->now_ms)
-		r->prefix++;
-}
-
-static void
-answer_read(world *w, const message *request, bool ok, int history, int prefix)
-{
-	message answer = *request;
-
-	answer.kind = ANSWER;
-	answer.ok = ok;
-	answer.precondition = !ok;
-	answer.history = history;
-	answer.prefix = prefix;
-	answer.header[0] = '\0';
-	if (ok)
-		print_positions(w->logs[history].positions[prefix], history, -1, answer.header);
-	if (ok && draw(w, 1000) == 0)
-		strcpy(answer.header, MALFORMED);
-	post(w, answer, network_delay(w));
-}
-
-static void
-serve_read(world *w, message request)
-{
-	int history = w->history;
-	int prefix = w->logs[history].length;
-	int wanted[SHARDS];
-	int wanted_history = 0;
-	bool there = true;
-
-	if (request.node != WRITER)
-	{
-		replica *r = &w->replicas[request.node];
-
-		catch_up(w, r);
-		history = r->history;
-		prefix = r->prefix;
-	}
-	if (request.header[0] != '\0')
-	{
-		int shard;
-
-		wanted_history = read_positions(request.header, wanted);
-		there = wanted_history == history;
-		for (shard = 0; shard < SHARDS; shard++)
-			there = there && w->logs[history].positions[prefix][shard] >= wanted[shard];
-	}
-
-	if (there)
-		answer_read(w, &request, true, history, prefix);
-	else if (request.node == WRITER || wanted_history < history)
-		answer_read(w, &request, false, history, prefix);
-	else
-	{
-		/* Behind, or not told of the failover yet: a while, then the writer. */
-		if (request.waited)
-			request.node = WRITER;
-		else
-			w->tally->waits++;
-		request.waited = true;
-		post(w, request, REPLICA_WAIT_MS);
-	}
-}
-
-static void
-serve_write(world *w, const message *request)
-{
-	history_log *log = &w->logs[w->history];
-	int shard = request->call % SHARDS;
-	message answer = *request;
-	int i;
-
-	for (i = 0; i < log->length; i++)
-		if (strcmp(log->commits[i].key, request->key) == 0)
-			break;
-	answer.replay = i < log->length;
-	if (!answer.replay)
-	{
-		commit *c = &log->commits[log->length];
-
-		assert_true(log->length < MAX_LOG);
-		c->application = request->application;
-		c->call = request->call;
-		c->at_ms = w->now_ms;
-		memcpy(c->key, request->key, sizeof(c->key));
-		memcpy(log->positions[log->length + 1], log->positions[log->length],
-			   sizeof(log->positions[0]));
-		log->positions[++log->length][shard]++;
-	}
-	answer.kind = ANSWER;
-	answer.ok = true;
-	answer.history = w->history;
-	answer.prefix = i + 1;
-	print_positions(log->positions[i + 1], w->history, shard, answer.header);
-	post(w, answer, network_delay(w));
-}
-
-/* An overloaded instance, or something on the way that is none. */
-static void
-serve_failure(world *w, const message *request)
-{
-	static const char *const headers[] = {"v1.sim.1.999999", "v1.other.1.5", MALFORMED, ""};
-	message answer = *request;
-
-	answer.kind = ANSWER;
-	answer.ok = false;
-	answer.precondition = false;
-	strcpy(answer.header, headers[draw(w, 4)]);
-	post(w, answer, network_delay(w));
-}
-
-/* The log goes on from a prefix; commits behind it are gone. */
-static void
-fail_over(world *w)
-{
-	const history_log *old = &w->logs[w->history];
-	history_log *log = &w->logs[w->history + 1];
-	int lost = draw(w, 6);
-	int i;
-
-	*log = *old;
-	log->length = old->length > lost ? old->length - lost : 0;
-	w->history++;
-	for (i = 0; i < REPLICAS; i++)
-	{
-		message m = {.kind = LEARN, .node = i};
-
-		post(w, m, draw(w, 2000));
-	}
-}
-
-static void
-learn(world *w, replica *r)
-{
-	r->history = w->history;
-	if (r->prefix > w->logs[w->history].length)
-		r->prefix = w->logs[w->history].length;
-}
 
 /* ---- the judge ---- */
 
@@ -541,7 +151,7 @@ send_attempt(world *w, int application_number, int call_number)
 			{
 				w->tally->refused++;
 				timeout.attempt = -1; /* ends the call at once */
-				post(w, timeout, 0);
+				model_post(w, timeout, 0);
 				return;
 			}
 			renew_session(w, a);
@@ -553,16 +163,18 @@ send_attempt(world *w, int application_number, int call_number)
 		if (c->consistency != VERDICT_CONSISTENCY_AUTHORITATIVE)
 		{
 			/* Affinity by session id, until routing changes. */
-			if (percent(w, 10))
-				a->node = draw(w, REPLICAS);
+			if (model_percent(w, 10))
+				a->node = model_draw(w, REPLICAS);
 			request.node = a->node;
 		}
 	}
-	post(w, timeout, ATTEMPT_TIMEOUT_MS);
-	if (percent(w, 3))
+	model_post(w, timeout, ATTEMPT_TIMEOUT_MS);
+	if (model_percent(w, 3))
 		return; /* the request is lost */
 	/* Some requests of a write come when their attempt is long over. */
-	post(w, request, c->write && percent(w, 4) ? 1000 + draw(w, 2000) : network_delay(w));
+	model_post(w, request,
+			   c->write && model_percent(w, 4) ? 1000 + model_draw(w, 2000)
+											   : model_network_delay(w));
 }
 
 static void
@@ -586,7 +198,7 @@ end_call(world *w, int application_number, call *c)
 
 	c->pending = false;
 	if (--a->outstanding == 0 && w->fault != DOES_NOT_WAIT_FOR_ANSWERS)
-		post(w, wake, draw(w, 150));
+		model_post(w, wake, model_draw(w, 150));
 }
 
 /* A failed attempt: a write is sent once more under its key, else it is over. */
@@ -672,7 +284,7 @@ make_call(world *w, int application_number, bool write)
 {
 	application *a = &w->applications[application_number];
 	call *c = &a->calls[a->count];
-	int mode = draw(w, 10);
+	int mode = model_draw(w, 10);
 
 	memset(c, 0, sizeof(*c));
 	c->step = a->step;
@@ -699,19 +311,19 @@ go_on(world *w, int application_number)
 {
 	application *a = &w->applications[application_number];
 	message wake = {.kind = WAKE, .application = application_number};
-	int together = percent(w, 20) ? 2 + draw(w, 2) : 1;
+	int together = model_percent(w, 20) ? 2 + model_draw(w, 2) : 1;
 	int i;
 
 	if (w->issued + together > OPERATIONS)
 		return;
 	/* An inconsistent scope is used a few times more before it is renewed. */
-	if (a->session.inconsistent && a->outstanding == 0 && percent(w, 50))
+	if (a->session.inconsistent && a->outstanding == 0 && model_percent(w, 50))
 		begin_scope(w, a);
 	a->step++;
 	for (i = 0; i < together; i++)
-		make_call(w, application_number, percent(w, 30));
+		make_call(w, application_number, model_percent(w, 30));
 	if (w->fault == DOES_NOT_WAIT_FOR_ANSWERS)
-		post(w, wake, draw(w, 150));
+		model_post(w, wake, model_draw(w, 150));
 }
 
 static void
@@ -730,21 +342,21 @@ run_history(uint64_t seed, fault planted, tally *t)
 	for (i = 0; i < REPLICAS; i++)
 	{
 		w->replicas[i].history = 1;
-		w->replicas[i].lag_ms = draw(w, 2000);
+		w->replicas[i].lag_ms = model_draw(w, 2000);
 	}
 	for (i = 0; i < APPLICATIONS; i++)
 	{
 		message wake = {.kind = WAKE, .application = i};
 
 		begin_scope(w, &w->applications[i]);
-		w->applications[i].node = draw(w, REPLICAS);
-		post(w, wake, draw(w, 100));
+		w->applications[i].node = model_draw(w, REPLICAS);
+		model_post(w, wake, model_draw(w, 100));
 	}
-	post(w, promote, 3000 + draw(w, 9000));
+	model_post(w, promote, 3000 + model_draw(w, 9000));
 
 	while (w->message_count > 0)
 	{
-		message m = next_message(w);
+		message m = model_next_message(w);
 
 		w->now_ms = m.at_ms;
 		switch (m.kind)
@@ -753,15 +365,15 @@ run_history(uint64_t seed, fault planted, tally *t)
 				go_on(w, m.application);
 				break;
 			case REQUEST:
-				if (!m.waited && percent(w, 3))
-					serve_failure(w, &m);
+				if (!m.waited && model_percent(w, 3))
+					model_serve_failure(w, &m);
 				else if (w->applications[m.application].calls[m.call].write)
-					serve_write(w, &m);
+					model_serve_write(w, &m);
 				else
-					serve_read(w, m);
+					model_serve_read(w, m);
 				break;
 			case ANSWER:
-				if (!percent(w, 3))
+				if (!model_percent(w, 3))
 					take_answer(w, &m);
 				break;
 			case TIMEOUT:
@@ -775,10 +387,10 @@ run_history(uint64_t seed, fault planted, tally *t)
 				break;
 			}
 			case PROMOTE:
-				fail_over(w);
+				model_fail_over(w);
 				break;
 			case LEARN:
-				learn(w, &w->replicas[m.node]);
+				model_learn(w, &w->replicas[m.node]);
 				break;
 		}
 	}
