@@ -115,7 +115,7 @@ SELECT * FROM verdict_query('kinds(User:alice, _, _, ?d)') AS answer(d int);
 SELECT * FROM verdict_query('kinds(User:alice, _, _, ?d)') AS answer(d jsonb);
 -- A value that means any is NULL.
 SELECT * FROM verdict_query('allow(User:root, ?action, ?what)') AS answer(action text, what verdict_identity);
-SELECT * FROM verdict_query('allow(Team:all, ?action, ?what)') AS answer(action text, what verdict_identity);
+SELECT * FROM verdict_query('allow(Team:all, ?action, ?what:Document)') AS answer(action text, what verdict_identity);
 SELECT * FROM verdict_query('allow(User:root, ?action, Document:1)') AS answer(action present);
 -- Without variables: whether it holds.
 SELECT * FROM verdict_query('owner(User:alice, Document:1)') AS answer(holds boolean);
@@ -155,8 +155,7 @@ SELECT count(*), count(DISTINCT f) FROM verdict_list_facts('n(_)') AS f;
 SELECT count(DISTINCT n), max(n) FROM verdict_query('n(?n)') AS answer(n int);
 SET work_mem = '64kB';
 SELECT count(*) FROM verdict_query('n(?n)') AS answer(n int);
-SELECT count(*) FROM verdict_list_facts() AS f WHERE f >= 'n(';
-SELECT f FROM (SELECT verdict_list_facts('n(_)') AS f) AS facts LIMIT 1;
+SELECT count(*) FROM (SELECT verdict_list_facts('n(_)') LIMIT 3) AS few;
 SELECT count(*) FROM verdict_list_facts('n(_)') AS f;
 RESET work_mem;
 
@@ -195,10 +194,10 @@ FROM unnest(ARRAY[
 	$$verdict_authorize_many('User:root', 'read', '{}', '')$$,
 	$$verdict_query('owner(_, _)', 'Session') AS answer(a bool)$$,
 	$$verdict_list_facts(NULL, 'default')$$,
-	$$verdict_get_policy('x')$$,
-	-- what the instance refuses
-	$$verdict_query('allow(User:root, "read")') AS answer(a bool)$$
+	$$verdict_get_policy('x')$$
 ]) AS statement;
+-- What the instance refuses.
+SELECT left(pg_temp.refusal($$SELECT * FROM verdict_query('allow(User:root, "read")') AS answer(a bool)$$), 5);
 SELECT verdict_authorize('User:root', 'read', 'Document:1', 'strong');
 -- White space is text like any other.
 SELECT verdict_authorize('User:alice', ' ', 'Document:1');
@@ -222,7 +221,7 @@ SELECT verdict_authorize('User:root', 'read', 'Document:1');
 -- Only for checks: a list that fails is never an empty list.
 SELECT * FROM verdict_query('owner(?who, _)') AS answer(who text);
 SELECT * FROM verdict_list_resources('User:alice', 'read', 'Document');
-SELECT * FROM verdict_list_facts();
+SELECT count(*) FROM verdict_list_facts();
 SELECT verdict_get_policy();
 \! curl -s -o /dev/null -X DELETE "$VERDICT_TEST_ADMIN/faults"
 -- A statement that is to end is no failure to answer "no" for.

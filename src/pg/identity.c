@@ -9,8 +9,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/dependency.h"
-#include "commands/extension.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
@@ -29,18 +27,6 @@ PG_FUNCTION_INFO_V1(verdict_sql_identity_send);
 PG_FUNCTION_INFO_V1(verdict_sql_identity_make);
 PG_FUNCTION_INFO_V1(verdict_sql_identity_type);
 PG_FUNCTION_INFO_V1(verdict_sql_identity_id);
-
-Oid
-verdict_type_oid(const char *name)
-{
-	Oid			type = getExtensionType(get_extension_oid("verdict", false), name);
-
-	if (!OidIsValid(type))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("type \"%s\" of extension \"verdict\" does not exist", name)));
-	return type;
-}
 
 void
 verdict_raise_bad_input(const verdict_status *status, const char *type)

@@ -8,10 +8,6 @@
 
 #include "verdict.h"
 
-/* Name of a type of this extension ("verdict_identity", "verdict_fact") to its
- * oid, found through the extension's members and not by search_path. */
-extern Oid	verdict_type_oid(const char *name);
-
 /*
  * The core's identity of a datum, in UTF-8, in the current memory context.
  */

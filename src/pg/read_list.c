@@ -12,6 +12,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
@@ -229,7 +230,7 @@ verdict_sql_list_facts(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(0))
 		pattern = verdict_fact_from_datum(PG_GETARG_DATUM(0));
 	verdict_read_start(fcinfo, 1, &read);
-	store = begin_scalar_set(fcinfo, verdict_type_oid("verdict_fact"), &descriptor);
+	store = begin_scalar_set(fcinfo, get_func_rettype(fcinfo->flinfo->fn_oid), &descriptor);
 	row_context = AllocSetContextCreate(CurrentMemoryContext, "verdict list row",
 										ALLOCSET_DEFAULT_SIZES);
 	do
