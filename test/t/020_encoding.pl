@@ -9,12 +9,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-use FindBin;
-use lib "$FindBin::RealBin/lib";
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use lib abs_path(dirname(__FILE__)) . '/lib';
 use VerdictDev;
-
-binmode $_, ':utf8'
-  for Test::More->builder->output, Test::More->builder->failure_output;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
@@ -200,7 +198,7 @@ allow(actor, "prüfen", what) if may(actor, what);')}), '', 'a policy with a eur
 }
 
 # The binary form is in the client's encoding.
-is(ask($database{UTF8}{binary}, q{SET client_encoding = 'LATIN1'; SELECT verdict_identity_send('Wort:' || U&'\00e9'), verdict_fact_send(('f("' || U&'\00e9' || '")')::verdict_fact)}),
+is(ask($database{UTF8}{binary}, q{SET client_encoding = 'LATIN1'; SELECT verdict_identity_send(('Wort:' || U&'\00e9')::verdict_identity), verdict_fact_send(('f("' || U&'\00e9' || '")')::verdict_fact)}),
 	'\x576f72743ae9|\x662822e92229', 'sent in the encoding of the client');
 
 $node->stop;
