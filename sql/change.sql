@@ -91,4 +91,5 @@ COMMIT;
 RESET client_min_messages;
 \! perl -MHTTP::Tiny -e '$_ = HTTP::Tiny->new->get("$ENV{VERDICT_TEST_ADMIN}/log")->{content}; my %k = map { $_ => 1 } /(pg1-[0-9a-f]{64})/g; print scalar(keys %k), " keys\n"'
 
+SET client_min_messages = warning;
 DROP SERVER change_test CASCADE;

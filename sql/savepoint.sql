@@ -20,8 +20,10 @@ COMMIT;
 BEGIN;
 SELECT count(*) FROM verdict_list_facts('s(_)');
 ROLLBACK;
+-- An error, too (its order with the warning is the client's affair).
 BEGIN;
 SELECT verdict_delete_fact('s(User:2)');
+SET LOCAL client_min_messages = error;
 SELECT 1 / 0;
 ROLLBACK;
 
@@ -77,6 +79,7 @@ SELECT * FROM verdict_list_facts('s(_)') ORDER BY 1;
 -- Two-phase commit, where the cluster has it, is refused with sent changes.
 BEGIN;
 SELECT verdict_insert_fact('s(User:40)');
+SET LOCAL client_min_messages = error;
 PREPARE TRANSACTION 'verdict_savepoint';
 SELECT verdict_batch_facts(deletes => (SELECT array_agg(f) FROM verdict_list_facts('s(_)') AS f)) > 0 AS cleaned;
 
@@ -96,4 +99,5 @@ FETCH 1 FROM c;
 SELECT verdict_batch_facts(deletes => (SELECT array_agg(f) FROM verdict_list_facts('s(_)') AS f));
 COMMIT;
 
+SET client_min_messages = warning;
 DROP SERVER savepoint_test CASCADE;

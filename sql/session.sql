@@ -12,9 +12,9 @@ SET verdict.server = 'session_test';
 
 -- One session a transaction; a fresh one in the next.
 BEGIN;
-SELECT session_id AS first, consistency, revision, inconsistent, sent_changes FROM verdict_session() \gset
+SELECT session_id AS first, consistency, coalesce(revision, 'none') AS revision, inconsistent, sent_changes FROM verdict_session() \gset
 SELECT :'first' ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' AS uuid,
-	:'consistency' AS consistency, :'revision' = '' AS no_revision, :'inconsistent' AS inconsistent, :sent_changes AS sent;
+	:'consistency' AS consistency, :'revision' AS revision, :'inconsistent' AS inconsistent, :sent_changes AS sent;
 SAVEPOINT s;
 SELECT session_id = :'first' AS same FROM verdict_session();
 ROLLBACK TO s;
@@ -87,8 +87,8 @@ ROLLBACK;
 
 -- An answer whose revision is of another history makes the session useless for
 -- anything but eventual reads, until a new one is started.
-\set ordered `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new->post("$ENV{VERDICT_TEST_ADMIN}/faults", {content => q([{"method":"Authorize","fault":{"kind":"revision","value":"v1.prod.1.7"}},{"method":"Authorize","fault":{"kind":"revision","value":"v1.prod.2.1"}}])})->{success}'`
-SELECT :'ordered' AS ordered;
+\set ordered `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new->post("$ENV{VERDICT_TEST_ADMIN}/faults", {content => q([{"method":"Authorize","fault":{"kind":"revision","values":["v1.prod.1.7"]}},{"method":"Authorize","fault":{"kind":"revision","values":["v1.prod.2.1"]}}])})->{success}'`
+\echo ordered: :ordered
 BEGIN;
 SELECT verdict_authorize('User:a', 'read', 'Document:1', 'eventual');
 SELECT verdict_revision();
@@ -117,4 +117,5 @@ COMMIT;
 \! perl -MHTTP::Tiny -e '$_ = HTTP::Tiny->new->get("$ENV{VERDICT_TEST_ADMIN}/log")->{content}; my $n = () = /seen-by-the-instance/g; print "$n\n"'
 SELECT verdict_delete_fact('seen(User:a)');
 
+SET client_min_messages = warning;
 DROP SERVER session_test CASCADE;

@@ -149,4 +149,5 @@ DROP VIEW facts;
 DROP TABLE doc;
 DROP TYPE color;
 DROP DOMAIN short;
+SET client_min_messages = warning;
 DROP SERVER trigger_test CASCADE;

@@ -105,7 +105,8 @@ status_hint(const verdict_status *status, bool change)
 		case VERDICT_FAILED_PRECONDITION:
 			return "If the instance's history has changed since this transaction's session began (a failover, a restored backup), start a fresh session with verdict_new_session().";
 		case VERDICT_ABORTED:
-			return "The same change is still running at the instance: try the transaction again.";
+			return !change ? NULL :
+				"The same change is still running at the instance: try the transaction again.";
 		case VERDICT_UNIMPLEMENTED:
 		case VERDICT_UNKNOWN:
 			if (status->inferred)
