@@ -108,6 +108,23 @@ sub _run
 	$self->{http} = undef;
 }
 
+# A self-signed certificate for 127.0.0.1 and localhost: two files, the
+# certificate and its private key, which last as long as this process.
+my $certificate_folder;
+sub certificate
+{
+	$certificate_folder ||= File::Temp->newdir('verdict-tls-XXXXXX', TMPDIR => 1);
+	my ($certificate, $private) = ("$certificate_folder/cert.pem", "$certificate_folder/key.pem");
+	return ($certificate, $private) if -e $certificate;
+	my $openssl = 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost'
+	  . ' -addext subjectAltName=DNS:localhost,IP:127.0.0.1'
+	  . " -keyout '$private' -out '$certificate' 2>&1";
+	my $output = `$openssl`;
+	croak "openssl failed: $output" if $?;
+	chmod 0755, "$certificate_folder";
+	return ($certificate, $private);
+}
+
 sub url { return $_[0]{url} }
 sub admin_url { return $_[0]{admin_url} }
 sub pid { return $_[0]{pid} }
