@@ -519,11 +519,11 @@ faults_json(faults *faults)
 	pthread_mutex_lock(&faults->mutex);
 	for (order *order = faults->first; order != NULL; order = order->next)
 		json_array_append_new(array,
-							  json_pack("{s:s, s:I, s:I, s:O}",
+							  json_pack("{s:s, s:I, s:I, s:o}",
 										"method", order->method,
 										"times", (json_int_t) order->times,
 										"skip", (json_int_t) order->skip,
-										"fault", order->text));
+										"fault", json_deep_copy(order->text)));
 	pthread_mutex_unlock(&faults->mutex);
 	return array;
 }

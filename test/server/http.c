@@ -30,6 +30,7 @@
 #define KEEP_BYTES (64 * 1024)
 #define STACK_BYTES (16 * 1024 * 1024)
 #define CONNECTIONS 4096
+#define PROGRESS_US 500000		/* without a byte an upload is given up at the end */
 #define ANSWER_MAX ((size_t) 2 * 1024 * 1024 * 1024)
 
 typedef enum request_step
@@ -76,7 +77,9 @@ struct http_server
 	uint64_t	connections;	/* accepted so far */
 	/* Read by other threads: */
 	uint64_t	requests[SERVICE_METHOD_COUNT + 1];
-	int			running;		/* requests between first byte and end */
+	int			running;		/* requests that arrived and are not over */
+	int			receiving;		/* requests whose body is still coming in */
+	int64_t		received_us;	/* when the last piece of such a body came */
 	bool		closing;		/* answers say Connection: close */
 	bool		stopping;		/* nothing waits any more */
 };
@@ -115,7 +118,7 @@ request_create(http_server *server, struct MHD_Connection *connection)
 	request->content_encoding = NULL;
 	request->allow = NULL;
 	request->header_count = 0;
-	__atomic_add_fetch(&server->running, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&server->receiving, 1, __ATOMIC_RELAXED);
 	return request;
 }
 
@@ -145,7 +148,8 @@ request_recycle(http_request *request)
 
 	service_drop(server->options.service, &request->call);
 	fault_release(request->fault);
-	__atomic_sub_fetch(&server->running, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(request->step == STEP_RECEIVE ? &server->receiving :
+					   &server->running, 1, __ATOMIC_RELAXED);
 	if (server->kept_count == KEEP_REQUESTS)
 	{
 		request_free(request);
@@ -567,6 +571,9 @@ arrived(http_request *request)
 	const fault *fault;
 
 	request->arrived_us = monotonic_us();
+	request->step = STEP_RUN;
+	__atomic_add_fetch(&server->running, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&server->receiving, 1, __ATOMIC_RELAXED);
 	if (request->call.method != NULL)
 		request->fault = faults_take(server->options.faults, request->call.method->name);
 	log_arrival(request);
@@ -589,6 +596,7 @@ receive(http_request *request, const char *bytes, size_t *size)
 {
 	if (*size == 0)
 		return arrived(request);
+	__atomic_store_n(&request->server->received_us, monotonic_us(), __ATOMIC_RELAXED);
 	/* What passes the cap is read and forgotten, so that the answer arrives. */
 	if (!request->too_large &&
 		!verdict_buffer_append(&request->body, bytes, *size))
@@ -750,20 +758,28 @@ http_requests(http_server *server, const service_method *method)
 						   __ATOMIC_RELAXED);
 }
 
-/* True when no request is running before the time is over. */
+/*
+ * True when no request is running any more.  One that is still coming in counts
+ * while it makes progress: libmicrohttpd notices late that a peer is gone.
+ */
 static bool
+is_quiet(http_server *server)
+{
+	if (__atomic_load_n(&server->running, __ATOMIC_RELAXED) > 0)
+		return false;
+	return __atomic_load_n(&server->receiving, __ATOMIC_RELAXED) == 0 ||
+		monotonic_us() - __atomic_load_n(&server->received_us, __ATOMIC_RELAXED) >
+		PROGRESS_US;
+}
+
+static void
 wait_until_quiet(http_server *server, int patience_ms)
 {
 	static const struct timespec pause = {0, 2000000};
 	int64_t		end = monotonic_us() + (int64_t) patience_ms * 1000;
 
-	while (__atomic_load_n(&server->running, __ATOMIC_RELAXED) > 0)
-	{
-		if (monotonic_us() > end)
-			return false;
+	while (!is_quiet(server) && monotonic_us() < end)
 		nanosleep(&pause, NULL);
-	}
-	return true;
 }
 
 void
@@ -778,8 +794,8 @@ http_quiesce(http_server *server, int patience_ms)
 	wait_until_quiet(server, patience_ms);
 	/*
 	 * What still waits is woken and dropped; libmicrohttpd must not be stopped
-	 * over a suspended connection.  A request that is only half received counts
-	 * as running, so this wait too has an end.
+	 * over a suspended connection.  A slow reader of a large answer is not waited
+	 * for a second time.
 	 */
 	__atomic_store_n(&server->stopping, true, __ATOMIC_RELAXED);
 	timers_hurry(server->options.timers);

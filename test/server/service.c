@@ -16,6 +16,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,14 +65,21 @@ service_method_by_name(const char *name, size_t size)
 	return NULL;
 }
 
+static verdict_host the_host;
+
+static void
+init_host(void)
+{
+	verdict_host_init_posix(&the_host);
+}
+
 const verdict_host *
 service_host(void)
 {
-	static verdict_host host;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (host.allocate == NULL)
-		verdict_host_init_posix(&host);
-	return &host;
+	pthread_once(&once, init_host);
+	return &the_host;
 }
 
 service *
