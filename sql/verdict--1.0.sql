@@ -297,58 +297,61 @@ COMMENT ON FUNCTION verdict_fact(text, "any") IS
 -- The optional last argument "consistency" is session, eventual or
 -- authoritative; NULL takes what the session of the transaction says.
 --
+-- The cost of a call is high enough for every local condition to be tried first,
+-- and low enough not to carry a statement over jit_above_cost for nothing.
+--
 
 CREATE FUNCTION verdict_authorize(actor verdict_identity, action text,
 		resource verdict_identity, consistency text DEFAULT NULL) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) IS
 	'Whether the policy allows the actor to do the action with the resource. Errors: 22004 for a NULL argument, 22023 for an empty action or an unknown consistency, and those of the connection and the instance; with verdict.on_failure = deny the latter are a warning and the answer is false.';
 
 CREATE FUNCTION verdict_authorize_many(actor verdict_identity, action text,
 		resources verdict_identity[], consistency text DEFAULT NULL) RETURNS boolean[]
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_many'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION verdict_authorize_many(verdict_identity, text, verdict_identity[], text) IS
 	'verdict_authorize() for each resource of the array, several calls under way together; the answers stand in the order of the resources. Errors: as verdict_authorize(), 22004 also for a NULL element, 2202E for an array of several dimensions. One call that fails fails all (or, with verdict.on_failure = deny, makes all answers false).';
 
 CREATE FUNCTION verdict_query(pattern verdict_fact, consistency text DEFAULT NULL) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'verdict_sql_query'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION verdict_query(verdict_fact, text) IS
 	'The values for which the pattern holds: one row a solution, one column a variable in the order of first use, named and typed by the column definition list. NULL stands for "every value". A pattern without variables takes one boolean column and gives one row (true) when it holds, else none. Errors: 22004 for a NULL pattern; 22023 for an unknown consistency; 42804 when number or types of the columns do not fit; 54000 when the instance cut the answer; those of the connection and the instance.';
 
 CREATE FUNCTION verdict_list_resources(actor verdict_identity, action text,
 		resource_type text, consistency text DEFAULT NULL) RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'verdict_sql_list_resources'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION verdict_list_resources(verdict_identity, text, text, text) IS
 	'The ids (without the type) of the resources of one type with which the actor may do the action. Errors: 22004 for a NULL argument; 22023 for an empty action, a type that is not an identifier, an unknown consistency; 21000 when the policy allows every resource, which no list can say; 54000 when the instance cut the answer; those of the connection and the instance.';
 
 CREATE FUNCTION verdict_list_actors(action text, resource verdict_identity,
 		actor_type text, consistency text DEFAULT NULL) RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'verdict_sql_list_actors'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION verdict_list_actors(text, verdict_identity, text, text) IS
 	'The ids (without the type) of the actors of one type that may do the action with the resource. Errors: as verdict_list_resources().';
 
 CREATE FUNCTION verdict_list_actions(actor verdict_identity, resource verdict_identity,
 		consistency text DEFAULT NULL) RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'verdict_sql_list_actions'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION verdict_list_actions(verdict_identity, verdict_identity, text) IS
 	'The actions that the actor may do with the resource. Errors: as verdict_list_resources(), and 42804 when the policy allows a value that is not a string, which is no action.';
 
 CREATE FUNCTION verdict_list_facts(pattern verdict_fact DEFAULT NULL,
 		consistency text DEFAULT NULL) RETURNS SETOF verdict_fact
 	AS 'MODULE_PATHNAME', 'verdict_sql_list_facts'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION verdict_list_facts(verdict_fact, text) IS
 	'The stored facts that match the pattern, or with NULL all of them, fetched page by page. Errors: 22023 for an unknown consistency; 08P01 when the pages of the instance go round in a circle; those of the connection and the instance.';
 
 CREATE FUNCTION verdict_get_policy(consistency text DEFAULT NULL) RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_get_policy'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION verdict_get_policy(text) IS
 	'The text of the policy; empty when none has been set. Errors: 22023 for an unknown consistency; those of the connection and the instance.';
 
@@ -364,38 +367,38 @@ COMMENT ON FUNCTION verdict_get_policy(text) IS
 
 CREATE FUNCTION verdict_insert_fact(fact verdict_fact) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_insert_fact'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_insert_fact(verdict_fact) IS
 	'Stores a fact; false when it was there. Errors: 22004 for NULL; 22023 for a pattern, and for what the instance does not store; those of all changes.';
 
 CREATE FUNCTION verdict_insert_fact(predicate text, VARIADIC arguments "any") RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_insert_fact_of'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_insert_fact(text, "any") IS
 	'verdict_insert_fact(verdict_fact(predicate, arguments...)). Errors: those of both.';
 
 CREATE FUNCTION verdict_delete_fact(fact verdict_fact) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_delete_fact'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_delete_fact(verdict_fact) IS
 	'Removes a fact; false when it was not there. Errors: as verdict_insert_fact().';
 
 CREATE FUNCTION verdict_delete_fact(predicate text, VARIADIC arguments "any") RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_delete_fact_of'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_delete_fact(text, "any") IS
 	'verdict_delete_fact(verdict_fact(predicate, arguments...)). Errors: those of both.';
 
 CREATE FUNCTION verdict_batch_facts(inserts verdict_fact[] DEFAULT '{}',
 		deletes verdict_fact[] DEFAULT '{}') RETURNS bigint
 	AS 'MODULE_PATHNAME', 'verdict_sql_batch_facts'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_batch_facts(verdict_fact[], verdict_fact[]) IS
 	'Stores and removes facts, whole or not at all: first the inserts, then the deletes, each in the order of its array. Returns how many of them had an effect. Errors: 22004 for a NULL array or element; 22023 for a pattern; what the instance says of a batch over its cap; those of all changes.';
 
 CREATE FUNCTION verdict_set_policy(policy text) RETURNS void
 	AS 'MODULE_PATHNAME', 'verdict_sql_set_policy'
-	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION verdict_set_policy(text) IS
 	'Replaces the policy. Errors: 22004 for NULL; 22023 for a text that the instance does not accept, with the place; those of all changes.';
 
