@@ -146,7 +146,7 @@ read_variable(engine *engine, const Verdict__V1__Variable *variable,
 			  const char *place, int argument, wire_pattern *result,
 			  engine_error *error)
 {
-	char		part[PLACE_SIZE];
+	char		part[PLACE_SIZE + 16];
 	value_id	type = VALUE_ANY;
 	value_id	met;
 	int			i = 0;
