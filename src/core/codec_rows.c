@@ -11,6 +11,7 @@
  */
 #include "codec_internal.h"
 
+#include "json.h"
 #include "message_internal.h"
 
 #include <stdio.h>
@@ -98,111 +99,87 @@ walk_binary(verdict_rows *rows, size_t size, size_t expected,
 }
 
 static bool
-malformed_json(verdict_status *status, size_t position)
+malformed_json(verdict_status *status, const verdict_json *json)
 {
 	return verdict_answer_refuse(status,
 								 "not JSON, or nested too deeply, at byte %zu",
-								 position);
+								 json->position);
 }
 
-/* The byte at "*position" after white space, or NUL at the end. */
-static char
-next_token(const char *text, size_t size, size_t *position)
-{
-	verdict_json_skip_space(text, size, position);
-	return *position < size ? text[*position] : '\0';
-}
-
-/* From the byte after "[" to the byte after "]". */
+/* Passes over the array of elements, whose opening bracket comes next. */
 static bool
-walk_json_elements(const char *text, size_t size, size_t *position)
+walk_json_elements(verdict_rows *rows, verdict_json *json)
 {
-	verdict_json_tally ignored = {0, 0, 0, 0};
-
-	if (next_token(text, size, position) != ']')
+	verdict_json_take(json, '[');
+	rows->position = json->position;
+	if (!verdict_json_take(json, ']'))
 	{
-		for (;;)
+		do
 		{
 			/* the answer and the array are two levels */
-			if (!verdict_json_skip_value(text, size, position,
-										 VERDICT_MESSAGE_MAX_DEPTH - 2, &ignored))
+			if (!verdict_json_skip(json, VERDICT_JSON_MAX_DEPTH - 2))
 				return false;
-			if (next_token(text, size, position) != ',')
-				break;
-			(*position)++;
-			verdict_json_skip_space(text, size, position);
-		}
-		if (*position >= size || text[*position] != ']')
+		} while (verdict_json_take(json, ','));
+		if (!verdict_json_take(json, ']'))
 			return false;
 	}
-	(*position)++;
+	rows->end = json->position - 1;
 	return true;
 }
 
 /*
- * Follows the top level of a JSON answer to find the array of the elements; the
- * text without them goes into "rest", where the JSON library will see all that
- * is not followed here (a name written with escapes, or twice, among it).
+ * Follows a JSON answer to find the array of the elements; the text without them
+ * goes into "rest", where message_from_json() will see what is not followed here
+ * (a name that is written with escapes, or twice).
  */
 static bool
 walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 		  verdict_status *status)
 {
-	const char *text = rows->body;
 	const char *name = shapes[rows->kind].name;
 	size_t		name_size = strlen(name);
-	size_t		position = 0;
-	bool		found = false;
-	verdict_json_tally ignored = {0, 0, 0, 0};
+	verdict_json json = {rows->body, size, 0};
 
 	rows->position = rows->end = 0;
 	if (size == 0)
 		return true;
-	if (next_token(text, size, &position) != '{')
-		return malformed_json(status, position);
-	position++;
-	if (next_token(text, size, &position) != '}')
+	if (!verdict_json_take(&json, '{'))
+		return malformed_json(status, &json);
+	if (!verdict_json_take(&json, '}'))
 	{
-		for (;;)
+		do
 		{
-			size_t		start = position;
+			size_t		start;
+			size_t		length;
 			bool		elements;
 
-			if (position >= size || text[position] != '"' ||
-				!verdict_json_skip_value(text, size, &position, 1, &ignored))
-				return malformed_json(status, start);
-			elements = position - start == name_size + 2 &&
-				memcmp(text + start + 1, name, name_size) == 0;
-			if (next_token(text, size, &position) != ':')
-				return malformed_json(status, position);
-			position++;
-			if (next_token(text, size, &position) == '[' && elements)
+			if (verdict_json_peek(&json) != '"')
+				return malformed_json(status, &json);
+			start = json.position;
+			if (!verdict_json_string(&json, NULL, &length))
+				return malformed_json(status, &json);
+			elements = json.position - start == name_size + 2 &&
+				memcmp(json.text + start + 1, name, name_size) == 0;
+			if (!verdict_json_take(&json, ':'))
+				return malformed_json(status, &json);
+			if (elements && verdict_json_peek(&json) == '[')
 			{
-				if (found)
+				if (rows->position > 0)
 					return verdict_answer_refuse(status, "\"%s\" comes twice", name);
-				found = true;
-				rows->position = ++position;
-				if (!walk_json_elements(text, size, &position))
-					return malformed_json(status, position);
-				rows->end = position - 1;
+				if (!walk_json_elements(rows, &json))
+					return malformed_json(status, &json);
 			}
-			else if (!verdict_json_skip_value(text, size, &position,
-											  VERDICT_MESSAGE_MAX_DEPTH - 1, &ignored))
-				return malformed_json(status, position);
-			if (next_token(text, size, &position) != ',')
-				break;
-			position++;
-			verdict_json_skip_space(text, size, &position);
-		}
-		if (position >= size || text[position] != '}')
-			return malformed_json(status, position);
+			else if (!verdict_json_skip(&json, VERDICT_JSON_MAX_DEPTH - 1))
+				return malformed_json(status, &json);
+		} while (verdict_json_take(&json, ','));
+		if (!verdict_json_take(&json, '}'))
+			return malformed_json(status, &json);
 	}
-	position++;
-	verdict_json_skip_space(text, size, &position);
-	if (position != size)
-		return malformed_json(status, position);
-	verdict_buffer_append(rest, text, rows->position);
-	verdict_buffer_append(rest, text + rows->end, size - rows->end);
+	verdict_json_peek(&json);
+	if (json.position != size)
+		return malformed_json(status, &json);
+	verdict_buffer_append(rest, json.text, rows->position);
+	verdict_buffer_append(rest, json.text + rows->end, size - rows->end);
 	return true;
 }
 
@@ -330,20 +307,19 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
 {
 	if (rows->format == VERDICT_WIRE_JSON)
 	{
-		verdict_json_tally ignored = {0, 0, 0, 0};
+		verdict_json json = {rows->body, rows->end, rows->position};
 		size_t		start;
 
-		verdict_json_skip_space(rows->body, rows->end, &rows->position);
-		if (rows->position == rows->end)
+		verdict_json_peek(&json);
+		if (json.position == json.size)
 			return 0;
-		start = rows->position;
-		if (!verdict_json_skip_value(rows->body, rows->end, &rows->position,
-									 VERDICT_MESSAGE_MAX_DEPTH, &ignored))
+		start = json.position;
+		if (!verdict_json_skip(&json, VERDICT_JSON_MAX_DEPTH))
 			return -1;
 		*bytes = rows->body + start;
-		*size = rows->position - start;
-		if (next_token(rows->body, rows->end, &rows->position) == ',')
-			rows->position++;
+		*size = json.position - start;
+		verdict_json_take(&json, ',');
+		rows->position = json.position;
 		return 1;
 	}
 	while (rows->position < rows->end)

@@ -30,15 +30,16 @@ extern bool verdict_message_to_json(verdict_buffer *buffer,
  * Unknown names are passed over when "skip_unknown", else refused; but inside a
  * message whose fields are all members of one oneof they are always refused, as
  * is null: there an unknown name is a value that this program cannot understand,
- * and it must not be taken for an unset one.  Two members of a oneof, duplicate
- * names, U+0000, invalid UTF-8, numbers out of range or with a fraction, and
- * nesting beyond 32 levels (of brackets) are refused.  The text must be one
- * object; that no text at all means the empty message is the caller's to know.
+ * and it must not be taken for an unset one.  Two members of a oneof, a known
+ * name twice, U+0000, invalid UTF-8, numbers out of range or with a point or an
+ * exponent, and nesting beyond 32 levels (of brackets) are refused.  The text
+ * must be one object; that no text at all means the empty message is the
+ * caller's to know.
  *
  * On failure NULL and a status: VERDICT_INVALID_ARGUMENT with a message that
- * names the place ("changes[1].insert.args[0]"); VERDICT_RESOURCE_EXHAUSTED with
- * cause TOO_LARGE when the arena's cap is met, by the message or by an estimate
- * of what the JSON library would allocate for the text; or out of memory.
+ * names the place ("changes[1].insert.args[0]") or the byte;
+ * VERDICT_RESOURCE_EXHAUSTED with cause TOO_LARGE when the arena's cap is met; or
+ * out of memory.
  */
 extern ProtobufCMessage *verdict_message_from_json(verdict_arena *arena,
 												 const ProtobufCMessageDescriptor *descriptor,

@@ -8,7 +8,7 @@
 
 #include "message.h"
 
-/* Messages in messages, and brackets in JSON, counted from the outermost as 1. */
+/* Messages in messages, counted from the outermost as 1. */
 #define VERDICT_MESSAGE_MAX_DEPTH 32
 
 /* Fields that are told apart by one bit each. */
@@ -72,27 +72,5 @@ typedef struct verdict_wire_field
 extern bool verdict_wire_read_field(const uint8_t *bytes, size_t size,
 									size_t *position,
 									verdict_wire_field *field);
-
-/* What a JSON text holds, for message_json.c. */
-typedef struct verdict_json_tally
-{
-	size_t		cost;			/* about what the JSON library will allocate */
-	size_t		string_bytes;	/* of names and strings, escapes resolved */
-	size_t		integer_digits; /* minus signs included */
-	size_t		reals;			/* numbers with a point or an exponent */
-} verdict_json_tally;
-
-/*
- * Moves "*position" from the first byte of a JSON value to the byte after it and
- * adds to the tally.  Follows strings and the pairing of brackets, which is all
- * that is needed to find the end; the grammar is the JSON library's to check.
- * False when the text ends too early, a bracket does not pair or nesting passes
- * "depth" levels.
- */
-extern bool verdict_json_skip_value(const char *text, size_t size,
-									size_t *position, int depth,
-									verdict_json_tally *tally);
-extern void verdict_json_skip_space(const char *text, size_t size,
-									size_t *position);
 
 #endif							/* VERDICT_MESSAGE_INTERNAL_H */

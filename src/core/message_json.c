@@ -3,30 +3,20 @@
  *		The JSON wire format: protobuf's JSON mapping over protobuf-c's
  *		descriptors.  Rules: https://protobuf.dev/programming-guides/json/
  *
- * jansson parses; it takes its memory from malloc(), because its allocation
- * functions are one set for the whole process, which is not ours to change.  So
- * no jansson value outlives the function that parsed it, nothing can leave
- * between (the core never longjmps), and what a text can make jansson allocate
- * is estimated and held against the arena's cap before jansson sees it.
- *
- * jansson 2.14 drops a character of a long token, and says nothing, when malloc()
- * fails while the token grows (lex_save() in its load.c).  A wrong id would be a
- * wrong decision, so what it read is counted and compared with the text.
+ * Reading goes straight from the text into the structs: nothing is allocated but
+ * them and their strings, all of it in the caller's arena.
  */
 #include "message_internal.h"
 
+#include "json.h"
 #include "text.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* About what jansson allocates for a container, a string and an element. */
-#define COST_CONTAINER 256
-#define COST_STRING 112
-#define COST_ELEMENT 64
+/* Longer than any name in a schema of ours. */
+#define LONGEST_NAME 64
 
 static const char base64_digits[] =
 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -250,197 +240,12 @@ verdict_message_to_json(verdict_buffer *buffer, const ProtobufCMessage *message)
 		buffer->state == VERDICT_BUFFER_OK;
 }
 
-/* ---------- finding the end of a value ---------- */
-
-void
-verdict_json_skip_space(const char *text, size_t size, size_t *position)
-{
-	while (*position < size &&
-		   (text[*position] == ' ' || text[*position] == '\t' ||
-			text[*position] == '\n' || text[*position] == '\r'))
-		(*position)++;
-}
-
-/* How many bytes of UTF-8 "\\u" and these digits stand for. */
-static size_t
-escaped_size(const char *digits)
-{
-	char		text[5] = "";
-	unsigned long code;
-
-	memcpy(text, digits, 4);
-	code = strtoul(text, NULL, 16);
-	if (code < 0x80)
-		return 1;
-	if (code < 0x800)
-		return 2;
-	/* a pair of surrogates stands for four bytes, counted at the first */
-	if (code >= 0xD800 && code <= 0xDBFF)
-		return 4;
-	if (code >= 0xDC00 && code <= 0xDFFF)
-		return 0;
-	return 3;
-}
-
-/* From the opening quote to the byte after the closing one. */
-static bool
-skip_string(const char *text, size_t size, size_t *position,
-			verdict_json_tally *tally)
-{
-	size_t		start = (*position)++;
-
-	while (*position < size)
-	{
-		char		c = text[(*position)++];
-
-		if (c == '"')
-		{
-			tally->cost += COST_STRING + (*position - start);
-			return true;
-		}
-		if (c != '\\')
-		{
-			tally->string_bytes++;
-			continue;
-		}
-		if (size - *position >= 5 && text[*position] == 'u')
-		{
-			tally->string_bytes += escaped_size(text + *position + 1);
-			*position += 5;
-		}
-		else
-		{
-			tally->string_bytes++;
-			(*position)++;
-		}
-	}
-	return false;
-}
-
-/* From the first byte of a number or a word to the byte after it. */
-static void
-skip_word(const char *text, size_t size, size_t *position,
-		  verdict_json_tally *tally)
-{
-	const char *start = text + *position;
-	size_t		length = 0;
-	bool		real = false;
-
-	do
-	{
-		real = real || start[length] == '.' || start[length] == 'e' ||
-			start[length] == 'E';
-		length++;
-	} while (length < size - *position &&
-			 strchr("{}[]\",: \t\n\r", start[length]) == NULL);
-	*position += length;
-	if (start[0] != '-' && (start[0] < '0' || start[0] > '9'))
-		return;
-	if (real)
-		tally->reals++;
-	else
-		/* "-0" is read as 0 */
-		tally->integer_digits += length == 2 && memcmp(start, "-0", 2) == 0 ? 1 : length;
-}
-
-bool
-verdict_json_skip_value(const char *text, size_t size, size_t *position,
-						int depth, verdict_json_tally *tally)
-{
-	char		closing[VERDICT_MESSAGE_MAX_DEPTH];
-	int			open = 0;
-
-	if (depth > VERDICT_MESSAGE_MAX_DEPTH)
-		depth = VERDICT_MESSAGE_MAX_DEPTH;
-	if (*position >= size)
-		return false;
-	do
-	{
-		char		c = text[*position];
-
-		switch (c)
-		{
-			case '{':
-			case '[':
-				if (open >= depth)
-					return false;
-				closing[open++] = c == '{' ? '}' : ']';
-				tally->cost += COST_CONTAINER;
-				(*position)++;
-				break;
-			case '}':
-			case ']':
-				if (open == 0 || closing[open - 1] != c)
-					return false;
-				open--;
-				(*position)++;
-				break;
-			case '"':
-				if (!skip_string(text, size, position, tally))
-					return false;
-				break;
-			case ',':
-			case ':':
-			case ' ':
-			case '\t':
-			case '\n':
-			case '\r':
-				if (open == 0)
-					return false;
-				if (c == ',')
-					tally->cost += COST_ELEMENT;
-				(*position)++;
-				break;
-			default:
-				skip_word(text, size, position, tally);
-				break;
-		}
-	} while (open > 0 && *position < size);
-	return open == 0;
-}
-
-/* The same tally of what jansson made of a text. */
-static void
-tally_tree(json_t *json, verdict_json_tally *tally)
-{
-	const char *name;
-	json_t	   *member;
-	size_t		i;
-
-	switch (json_typeof(json))
-	{
-		case JSON_OBJECT:
-			json_object_foreach(json, name, member)
-			{
-				tally->string_bytes += strlen(name);
-				tally_tree(member, tally);
-			}
-			break;
-		case JSON_ARRAY:
-			json_array_foreach(json, i, member)
-				tally_tree(member, tally);
-			break;
-		case JSON_STRING:
-			tally->string_bytes += json_string_length(json);
-			break;
-		case JSON_INTEGER:
-			tally->integer_digits +=
-				(size_t) snprintf(NULL, 0, "%" JSON_INTEGER_FORMAT,
-								  json_integer_value(json));
-			break;
-		case JSON_REAL:
-			tally->reals++;
-			break;
-		default:
-			break;
-	}
-}
-
 /* ---------- reading ---------- */
 
 typedef struct reader
 {
 	verdict_arena *arena;
+	verdict_json json;
 	bool		skip_unknown;
 	verdict_status *status;
 } reader;
@@ -449,6 +254,35 @@ static bool
 no_arena(reader *reader)
 {
 	return verdict_arena_failure(reader->arena, reader->status);
+}
+
+static bool
+malformed(reader *reader)
+{
+	return verdict_message_refuse(reader->status, NULL,
+								  "not JSON, or nested too deeply, at byte %zu",
+								  reader->json.position);
+}
+
+/* Reads a string into the arena, with a terminator. */
+static bool
+read_string(reader *reader, const verdict_place *place, char **string,
+			size_t *size)
+{
+	size_t		start;
+
+	if (verdict_json_peek(&reader->json) != '"')
+		return verdict_message_refuse(reader->status, place, "expected a string");
+	start = reader->json.position;
+	if (!verdict_json_string(&reader->json, NULL, size))
+		return malformed(reader);
+	*string = verdict_arena_alloc(reader->arena, *size + 1);
+	if (*string == NULL)
+		return no_arena(reader);
+	reader->json.position = start;
+	verdict_json_string(&reader->json, *string, size);
+	(*string)[*size] = '\0';
+	return true;
 }
 
 /* The digit's number, or -1. */
@@ -466,27 +300,22 @@ base64_value(char c)
 }
 
 static bool
-read_base64(reader *reader, const verdict_place *place, const char *text,
-			size_t size, ProtobufCBinaryData *data)
+read_base64(reader *reader, const verdict_place *place, ProtobufCBinaryData *data)
 {
-	uint8_t    *bytes;
+	char	   *text;
+	size_t		size;
 	size_t		filled = 0;
 	uint32_t	bits = 0;
 	int			bit_count = 0;
 	size_t		i;
 
+	if (!read_string(reader, place, &text, &size))
+		return false;
 	/* Padding is free to be absent, but it must not be anything else. */
 	if (size % 4 == 0 && size > 0 && text[size - 1] == '=')
 		size -= text[size - 2] == '=' ? 2 : 1;
 	if (size % 4 == 1)
 		return verdict_message_refuse(reader->status, place, "not base64");
-	data->len = 0;
-	data->data = NULL;
-	if (size == 0)
-		return true;
-	bytes = verdict_arena_alloc(reader->arena, size / 4 * 3 + 2);
-	if (bytes == NULL)
-		return no_arena(reader);
 	for (i = 0; i < size; i++)
 	{
 		int			digit = base64_value(text[i]);
@@ -497,61 +326,84 @@ read_base64(reader *reader, const verdict_place *place, const char *text,
 		bit_count += 6;
 		if (bit_count >= 8)
 		{
+			/* in place: the bytes never overtake the digits */
 			bit_count -= 8;
-			bytes[filled++] = (uint8_t) (bits >> bit_count);
+			text[filled++] = (char) (bits >> bit_count);
 		}
 	}
 	data->len = filled;
-	data->data = bytes;
+	data->data = (uint8_t *) text;
 	return true;
 }
 
-/*
- * Integers come as number or as string.  A number written with a point or an
- * exponent is refused: it is no integer to jansson, and its digits are not in
- * the tally.
- */
+/* Integers come as number or as string. */
 static bool
-read_integer(reader *reader, const verdict_place *place, const json_t *json,
-			 int64_t *value)
+read_integer(reader *reader, const verdict_place *place, int64_t *value)
 {
-	if (json_is_integer(json))
+	char		c = verdict_json_peek(&reader->json);
+	size_t		start = reader->json.position;
+	char	   *digits;
+	size_t		size;
+	bool		integer;
+	bool		parsed;
+
+	if (c == '"')
 	{
-		*value = json_integer_value(json);
-		return true;
+		if (!read_string(reader, place, &digits, &size))
+			return false;
+		parsed = verdict_int64_parse(digits, size, value);
 	}
-	if (json_is_string(json))
+	else if (c == '-' || (c >= '0' && c <= '9'))
 	{
-		if (!verdict_int64_parse(json_string_value(json),
-								 json_string_length(json), value))
-			return verdict_message_refuse(reader->status, place,
-										  "not an integer, or out of range");
-		return true;
+		if (!verdict_json_number(&reader->json, &integer))
+			return malformed(reader);
+		parsed = integer &&
+			verdict_int64_parse(reader->json.text + start,
+								reader->json.position - start, value);
 	}
-	return verdict_message_refuse(reader->status, place, "expected an integer");
+	else
+		return verdict_message_refuse(reader->status, place, "expected an integer");
+	if (!parsed)
+		return verdict_message_refuse(reader->status, place,
+									  "not an integer, or out of range");
+	return true;
+}
+
+static bool
+read_boolean(reader *reader, const verdict_place *place, protobuf_c_boolean *value)
+{
+	char		c = verdict_json_peek(&reader->json);
+
+	if (c != 't' && c != 'f')
+		return verdict_message_refuse(reader->status, place,
+									  "expected true or false");
+	if (!verdict_json_skip(&reader->json, 0))
+		return malformed(reader);
+	*value = c == 't';
+	return true;
 }
 
 static ProtobufCMessage *read_message(reader *reader,
 									  const ProtobufCMessageDescriptor *descriptor,
-									  json_t *json, const verdict_place *place);
+									  int depth, const verdict_place *place);
 
-/* Reads the value of the field at "place", or one element of it, into "value". */
+/*
+ * Reads the value of the field at "place", or one element of it, into "value".
+ * "depth" levels of objects and arrays may still be opened.
+ */
 static bool
-read_value(reader *reader, const verdict_place *place, json_t *json, void *value)
+read_value(reader *reader, const verdict_place *place, int depth, void *value)
 {
 	const ProtobufCFieldDescriptor *field = place->field;
 	int64_t		integer;
+	size_t		size;
 
 	switch (field->type)
 	{
 		case PROTOBUF_C_TYPE_BOOL:
-			if (!json_is_boolean(json))
-				return verdict_message_refuse(reader->status, place,
-											  "expected true or false");
-			*(protobuf_c_boolean *) value = json_is_true(json);
-			return true;
+			return read_boolean(reader, place, value);
 		case PROTOBUF_C_TYPE_UINT32:
-			if (!read_integer(reader, place, json, &integer))
+			if (!read_integer(reader, place, &integer))
 				return false;
 			if (integer < 0 || integer > UINT32_MAX)
 				return verdict_message_refuse(reader->status, place,
@@ -559,27 +411,14 @@ read_value(reader *reader, const verdict_place *place, json_t *json, void *value
 			*(uint32_t *) value = (uint32_t) integer;
 			return true;
 		case PROTOBUF_C_TYPE_INT64:
-			if (!read_integer(reader, place, json, &integer))
-				return false;
-			*(int64_t *) value = integer;
-			return true;
+			return read_integer(reader, place, value);
 		case PROTOBUF_C_TYPE_STRING:
-			if (!json_is_string(json))
-				return verdict_message_refuse(reader->status, place,
-											  "expected a string");
-			*(char **) value = verdict_arena_strndup(reader->arena,
-													 json_string_value(json),
-													 json_string_length(json));
-			return *(char **) value != NULL || no_arena(reader);
+			return read_string(reader, place, value, &size);
 		case PROTOBUF_C_TYPE_BYTES:
-			if (!json_is_string(json))
-				return verdict_message_refuse(reader->status, place,
-											  "expected a string of base64");
-			return read_base64(reader, place, json_string_value(json),
-							   json_string_length(json), value);
+			return read_base64(reader, place, value);
 		case PROTOBUF_C_TYPE_MESSAGE:
 			*(ProtobufCMessage **) value = read_message(reader, field->descriptor,
-														json, place);
+														depth, place);
 			return *(ProtobufCMessage **) value != NULL;
 		default:
 			return verdict_message_refuse(reader->status, place,
@@ -587,32 +426,62 @@ read_value(reader *reader, const verdict_place *place, json_t *json, void *value
 	}
 }
 
+/* Counts the elements of the array that comes next, without reading them. */
 static bool
-read_repeated(reader *reader, verdict_place *place, json_t *json,
+count_elements(reader *reader, int depth, size_t *count)
+{
+	verdict_json ahead = reader->json;
+
+	*count = 0;
+	verdict_json_take(&ahead, '[');
+	if (verdict_json_take(&ahead, ']'))
+		return true;
+	do
+	{
+		if (!verdict_json_skip(&ahead, depth))
+			break;
+		(*count)++;
+	} while (verdict_json_take(&ahead, ','));
+	if (verdict_json_take(&ahead, ']'))
+		return true;
+	reader->json.position = ahead.position;
+	return malformed(reader);
+}
+
+static bool
+read_repeated(reader *reader, verdict_place *place, int depth,
 			  ProtobufCMessage *message)
 {
 	const ProtobufCFieldDescriptor *field = place->field;
 	size_t		size = element_size(field);
-	size_t		count = json_array_size(json);	/* 0 when it is no array */
-	char	   *elements;
+	char	   *elements = NULL;
+	size_t		count;
 	size_t		i;
 
-	if (!json_is_array(json))
+	if (verdict_json_peek(&reader->json) != '[')
 		return verdict_message_refuse(reader->status, place->outer,
 									  "\"%s\" must be an array", field->name);
-	if (count == 0)
-		return true;
-	/* no overflow: "count" elements of a JSON text are in memory already */
-	elements = verdict_arena_alloc(reader->arena, count * size);
-	if (elements == NULL)
-		return no_arena(reader);
+	if (depth < 1 || !count_elements(reader, depth - 1, &count))
+		return malformed(reader);
+	if (count > 0)
+	{
+		if (count > SIZE_MAX / size)
+			return verdict_status_no_memory(reader->status);
+		elements = verdict_arena_alloc(reader->arena, count * size);
+		if (elements == NULL)
+			return no_arena(reader);
+	}
 	for (i = 0; i < count; i++)
 	{
+		/* the opening bracket, then the commas */
+		verdict_json_take(&reader->json, i == 0 ? '[' : ',');
 		place->index = i;
-		if (!read_value(reader, place, json_array_get(json, i),
-						elements + i * size))
+		if (!read_value(reader, place, depth - 1, elements + i * size))
 			return false;
 	}
+	if (count == 0)
+		verdict_json_take(&reader->json, '[');
+	verdict_json_take(&reader->json, ']');
 	MEMBER(message, field->quantifier_offset, size_t) = count;
 	MEMBER(message, field->offset, char *) = elements;
 	return true;
@@ -654,19 +523,87 @@ find_field(const ProtobufCMessageDescriptor *descriptor, const char *name)
 	return NULL;
 }
 
+/* Reads one name and value of an object into the message. */
+static bool
+read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth,
+			uint64_t *seen, const verdict_place *place)
+{
+	const ProtobufCMessageDescriptor *descriptor = message->descriptor;
+	verdict_place inner = {place, NULL, 0};
+	char		name[LONGEST_NAME + 1] = "";
+	size_t		start;
+	size_t		size;
+
+	if (verdict_json_peek(&reader->json) != '"')
+		return malformed(reader);
+	start = reader->json.position;
+	if (!verdict_json_string(&reader->json, NULL, &size))
+		return malformed(reader);
+	if (size <= LONGEST_NAME)
+	{
+		reader->json.position = start;
+		verdict_json_string(&reader->json, name, &size);
+		inner.field = find_field(descriptor, name);
+	}
+	if (!verdict_json_take(&reader->json, ':'))
+		return malformed(reader);
+
+	if (inner.field == NULL)
+	{
+		if (!reader->skip_unknown || choice)
+			return verdict_message_refuse(reader->status, place,
+										  "unknown name \"%s\"",
+										  size <= LONGEST_NAME ? name : "...");
+		return verdict_json_skip(&reader->json, depth) || malformed(reader);
+	}
+	if (!verdict_message_note_field(descriptor, inner.field, seen, place,
+									reader->status))
+		return false;
+	if (inner.field->label == PROTOBUF_C_LABEL_REPEATED)
+	{
+		/* the elements of an array stand together: in JSON it comes once */
+		uint64_t	bit = UINT64_C(1) << (inner.field - descriptor->fields);
+
+		if ((*seen & bit) != 0)
+			return verdict_message_refuse(reader->status, place,
+										  "field \"%s\" comes twice",
+										  inner.field->name);
+		*seen |= bit;
+	}
+	if (verdict_json_peek(&reader->json) == 'n')
+	{
+		/* "unset" may mean "anything" there, so it is never guessed */
+		if (choice)
+			return verdict_message_refuse(reader->status, &inner,
+										  "null where one of a set is expected");
+		return verdict_json_skip(&reader->json, 0) || malformed(reader);
+	}
+	if (inner.field->label == PROTOBUF_C_LABEL_REPEATED)
+		return read_repeated(reader, &inner, depth, message);
+	if (!read_value(reader, &inner, depth,
+					(char *) message + inner.field->offset))
+		return false;
+	if ((inner.field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0)
+		MEMBER(message, inner.field->quantifier_offset, uint32_t) = inner.field->id;
+	return true;
+}
+
 static ProtobufCMessage *
 read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor,
-			 json_t *json, const verdict_place *place)
+			 int depth, const verdict_place *place)
 {
 	bool		choice = verdict_message_is_choice(descriptor);
 	ProtobufCMessage *message;
 	uint64_t	seen = 0;
-	const char *name;
-	json_t	   *member;
 
-	if (!json_is_object(json))
+	if (verdict_json_peek(&reader->json) != '{')
 	{
 		verdict_message_refuse(reader->status, place, "expected an object");
+		return NULL;
+	}
+	if (depth < 1)
+	{
+		malformed(reader);
 		return NULL;
 	}
 	message = verdict_arena_alloc(reader->arena, descriptor->sizeof_message);
@@ -677,52 +614,18 @@ read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor,
 	}
 	protobuf_c_message_init(descriptor, message);
 
-	json_object_foreach(json, name, member)
+	verdict_json_take(&reader->json, '{');
+	if (verdict_json_take(&reader->json, '}'))
+		return message;
+	do
 	{
-		const ProtobufCFieldDescriptor *field = find_field(descriptor, name);
-		verdict_place inner = {place, field, 0};
-
-		if (field == NULL)
-		{
-			if (reader->skip_unknown && !choice)
-				continue;
-			verdict_message_refuse(reader->status, place, "unknown name \"%.40s\"",
-								   name);
+		if (!read_member(reader, message, choice, depth - 1, &seen, place))
 			return NULL;
-		}
-		if (field->label == PROTOBUF_C_LABEL_REPEATED)
-		{
-			/* the two spellings of one name */
-			if (MEMBER(message, field->quantifier_offset, size_t) != 0)
-			{
-				verdict_message_refuse(reader->status, place,
-									   "field \"%s\" comes twice", field->name);
-				return NULL;
-			}
-			if (!json_is_null(member) &&
-				!read_repeated(reader, &inner, member, message))
-				return NULL;
-			continue;
-		}
-		if (!verdict_message_note_field(descriptor, field, &seen, place,
-										reader->status))
-			return NULL;
-		if (json_is_null(member))
-		{
-			/* "unset" may mean "anything" there, so it is never guessed */
-			if (choice)
-			{
-				verdict_message_refuse(reader->status, &inner,
-									   "null where one of a set is expected");
-				return NULL;
-			}
-			continue;
-		}
-		if (!read_value(reader, &inner, member,
-						(char *) message + field->offset))
-			return NULL;
-		if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0)
-			MEMBER(message, field->quantifier_offset, uint32_t) = field->id;
+	} while (verdict_json_take(&reader->json, ','));
+	if (!verdict_json_take(&reader->json, '}'))
+	{
+		malformed(reader);
+		return NULL;
 	}
 	return message;
 }
@@ -733,56 +636,17 @@ verdict_message_from_json(verdict_arena *arena,
 						  const char *text, size_t size, bool skip_unknown,
 						  verdict_status *status)
 {
-	reader		reader = {arena, skip_unknown, status};
-	size_t		position = 0;
-	verdict_json_tally text_tally = {0, 0, 0, 0};
-	verdict_json_tally tree_tally = {0, 0, 0, 0};
-	json_error_t error;
-	json_t	   *json;
+	reader		reader = {arena, {text, size, 0}, skip_unknown, status};
 	ProtobufCMessage *message;
 
-	/*
-	 * Ahead of jansson: its own limit of nesting is 2,048 levels, and of memory
-	 * there is none.
-	 */
-	verdict_json_skip_space(text, size, &position);
-	if (!verdict_json_skip_value(text, size, &position,
-								 VERDICT_MESSAGE_MAX_DEPTH, &text_tally))
+	message = read_message(&reader, descriptor, VERDICT_JSON_MAX_DEPTH, NULL);
+	if (message == NULL)
+		return NULL;
+	verdict_json_peek(&reader.json);
+	if (reader.json.position != size)
 	{
-		verdict_message_refuse(status, NULL,
-							   "not JSON: cut off, brackets that do not pair, or nested too deeply");
+		malformed(&reader);
 		return NULL;
 	}
-	if (text_tally.cost > arena->maximum - arena->used)
-	{
-		arena->exhausted = true;
-		verdict_arena_failure(arena, status);
-		return NULL;
-	}
-
-	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-	if (json == NULL)
-	{
-		/* jansson says nothing at all when malloc() failed */
-		if (error.text[0] == '\0' ||
-			json_error_code(&error) == json_error_out_of_memory)
-			verdict_status_no_memory(status);
-		else
-			verdict_message_refuse(status, NULL, "not JSON: %.80s (line %d, column %d)",
-								   error.text, error.line, error.column);
-		return NULL;
-	}
-	tally_tree(json, &tree_tally);
-	if (tree_tally.string_bytes != text_tally.string_bytes ||
-		tree_tally.integer_digits != text_tally.integer_digits ||
-		tree_tally.reals != text_tally.reals)
-	{
-		/* see the top of this file */
-		json_decref(json);
-		verdict_status_no_memory(status);
-		return NULL;
-	}
-	message = read_message(&reader, descriptor, json, NULL);
-	json_decref(json);
 	return message;
 }

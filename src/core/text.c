@@ -50,6 +50,34 @@ verdict_utf8_length(const char *bytes, size_t size)
 	return length;
 }
 
+size_t
+verdict_utf8_write(uint32_t code, char *bytes)
+{
+	if (code < 0x80)
+	{
+		bytes[0] = (char) code;
+		return 1;
+	}
+	if (code < 0x800)
+	{
+		bytes[0] = (char) (0xC0 | code >> 6);
+		bytes[1] = (char) (0x80 | (code & 0x3F));
+		return 2;
+	}
+	if (code < 0x10000)
+	{
+		bytes[0] = (char) (0xE0 | code >> 12);
+		bytes[1] = (char) (0x80 | (code >> 6 & 0x3F));
+		bytes[2] = (char) (0x80 | (code & 0x3F));
+		return 3;
+	}
+	bytes[0] = (char) (0xF0 | code >> 18);
+	bytes[1] = (char) (0x80 | (code >> 12 & 0x3F));
+	bytes[2] = (char) (0x80 | (code >> 6 & 0x3F));
+	bytes[3] = (char) (0x80 | (code & 0x3F));
+	return 4;
+}
+
 bool
 verdict_is_text(const char *bytes, size_t size)
 {

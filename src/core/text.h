@@ -19,6 +19,12 @@
  */
 extern size_t verdict_utf8_length(const char *bytes, size_t size);
 
+/*
+ * Writes a code point, which must be one that UTF-8 has a form for, to "bytes"
+ * (room for 4); returns how many bytes that took.
+ */
+extern size_t verdict_utf8_write(uint32_t code, char *bytes);
+
 /* Valid UTF-8 (no surrogates, no overlong forms) without NUL. */
 extern bool verdict_is_text(const char *bytes, size_t size);
 

@@ -145,21 +145,7 @@ read_unicode_escape(reader *reader, char *out)
 	}
 	if (code == 0 || (code >= 0xD800 && code <= 0xDFFF))
 		return 0;
-	if (code < 0x80)
-	{
-		out[0] = (char) code;
-		return 1;
-	}
-	if (code < 0x800)
-	{
-		out[0] = (char) (0xC0 | code >> 6);
-		out[1] = (char) (0x80 | (code & 0x3F));
-		return 2;
-	}
-	out[0] = (char) (0xE0 | code >> 12);
-	out[1] = (char) (0x80 | (code >> 6 & 0x3F));
-	out[2] = (char) (0x80 | (code & 0x3F));
-	return 3;
+	return verdict_utf8_write(code, out);
 }
 
 /* Reads a quoted string; the opening quote is the next byte. */

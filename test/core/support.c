@@ -5,7 +5,6 @@
  */
 #include "support.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,28 +194,4 @@ support_fail_at(support_host *support, size_t fail_at)
 	support->allocations = 0;
 	support->failures = 0;
 	support->fail_at = fail_at;
-}
-
-static support_host *jansson_support;
-
-static void *
-jansson_allocate(size_t size)
-{
-	return support_allocate(jansson_support, NULL, size == 0 ? 1 : size);
-}
-
-static void
-jansson_release(void *pointer)
-{
-	support_release(jansson_support, pointer);
-}
-
-void
-support_host_for_jansson(support_host *support)
-{
-	jansson_support = support;
-	if (support == NULL)
-		json_set_alloc_funcs(malloc, free);
-	else
-		json_set_alloc_funcs(jansson_allocate, jansson_release);
 }

@@ -76,11 +76,4 @@ extern void support_host_init(support_host *support);
  */
 extern void support_fail_at(support_host *support, size_t fail_at);
 
-/*
- * Lets jansson, which knows no host, allocate through this host too, so that
- * its failures are tested and its memory is counted.  NULL gives malloc back.
- * Only while no JSON value is alive.
- */
-extern void support_host_for_jansson(support_host *support);
-
 #endif							/* VERDICT_TEST_SUPPORT_H */

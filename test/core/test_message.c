@@ -227,15 +227,15 @@ json_is_refused_with_a_place(void **state)
 	}			cases[] = {
 		{LIST, "[]", "expected an object"},
 		{LIST, "{\"new\":1}", "unknown name \"new\""},
-		{LIST, "{\"limit\":1.5}", "limit: expected an integer"},
-		{LIST, "{\"limit\":1.0}", "limit: expected an integer"},
+		{LIST, "{\"limit\":1.5}", "limit: not an integer, or out of range"},
+		{LIST, "{\"limit\":1.0}", "limit: not an integer, or out of range"},
 		{LIST, "{\"limit\":-1}", "limit: number out of range"},
 		{LIST, "{\"limit\":4294967296}", "limit: number out of range"},
 		{LIST, "{\"limit\":\"1 \"}", "limit: not an integer, or out of range"},
 		{LIST, "{\"limit\":\"\"}", "limit: not an integer, or out of range"},
 		{LIST, "{\"limit\":true}", "limit: expected an integer"},
-		{LIST, "{\"limit\":1e300}", "limit: expected an integer"},
-		{LIST, "{\"after\":1}", "after: expected a string of base64"},
+		{LIST, "{\"limit\":1e300}", "limit: not an integer, or out of range"},
+		{LIST, "{\"after\":1}", "after: expected a string"},
 		{LIST, "{\"after\":\"A\"}", "after: not base64"},
 		{LIST, "{\"after\":\"A===\"}", "after: not base64"},
 		{LIST, "{\"after\":\"====\"}", "after: not base64"},
@@ -246,7 +246,8 @@ json_is_refused_with_a_place(void **state)
 		{LIST, "{\"pattern\":{\"args\":[null]}}", "pattern.args[0]: expected an object"},
 		{LIST, "{\"pattern\":{\"args\":[{},{\"value\":{\"string\":1}}]}}",
 		"pattern.args[1].value.string: expected a string"},
-		{LIST, "{\"limit\":1,\"limit\":1}", "not JSON: duplicate object key near '\"limit\"' (line 1, column 18)"},
+		{LIST, "{\"limit\":1,\"limit\":1}", "field \"limit\" comes twice"},
+		{QUERIED, "{\"variables\":[],\"variables\":[\"a\"]}", "field \"variables\" comes twice"},
 		{QUERIED, "{\"truncated\":1}", "truncated: expected true or false"},
 		{QUERIED, "{\"truncated\":\"true\"}", "truncated: expected true or false"},
 		{QUERIED, "{\"variables\":[null]}", "variables[0]: expected a string"},
@@ -256,10 +257,10 @@ json_is_refused_with_a_place(void **state)
 		{BATCH, "{\"changes\":[{\"insert\":null}]}", "changes[0].insert: null where one of a set is expected"},
 		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":{}}]}", "changes[0]: \"insert\" and \"delete\" exclude each other"},
 		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":null}]}", "changes[0]: \"insert\" and \"delete\" exclude each other"},
-		{VALUE, "{\"integer\":9223372036854775808}", "not JSON: too big integer near '9223372036854775808' (line 1, column 30)"},
+		{VALUE, "{\"integer\":9223372036854775808}", "integer: not an integer, or out of range"},
 		{VALUE, "{\"integer\":\"9223372036854775808\"}", "integer: not an integer, or out of range"},
-		{VALUE, "{\"integer\":9.3e18}", "integer: expected an integer"},
-		{VALUE, "{\"integer\":1e999}", "not JSON: real number overflow near '1e999' (line 1, column 16)"},
+		{VALUE, "{\"integer\":9.3e18}", "integer: not an integer, or out of range"},
+		{VALUE, "{\"integer\":1e999}", "integer: not an integer, or out of range"},
 	};
 	size_t		i;
 
@@ -290,8 +291,10 @@ broken_json_is_refused(void **state)
 		if (read_json(LIST, cases[i], true) != NULL)
 			fail_msg("accepted: %s", cases[i]);
 		assert_int_equal(status.code, VERDICT_INVALID_ARGUMENT);
-		assert_true(strncmp(status.message, "not JSON: ", 10) == 0 ||
-					strcmp(status.message, "expected an object") == 0);
+		assert_true(strncmp(status.message, "not JSON", 8) == 0 ||
+					strcmp(status.message, "expected an object") == 0 ||
+					strcmp(status.message, "limit: not an integer, or out of range") == 0 ||
+					strcmp(status.message, "limit: expected an integer") == 0);
 	}
 	assert_null(verdict_message_from_json(&arena, LIST, "{}\0", 3, true, &status));
 	assert_null(verdict_message_from_json(&arena, LIST, "{\"\0\":1}", 7, true, &status));
@@ -327,64 +330,24 @@ json_has_limits(void **state)
 
 	(void) state;
 	assert_non_null(read_nested(32));
-	assert_refused(read_nested(33),
-				   "not JSON: cut off, brackets that do not pair, or nested too deeply");
+	assert_refused(read_nested(33), "not JSON, or nested too deeply, at byte 36");
 	assert_null(read_nested(100000));
 
-	/* 300 kB that jansson would make 30 MB of: refused before it can */
+	/* what is passed over costs nothing, what is read is held to the cap */
 	verdict_buffer_init(&text, &support.host, 1024 * 1024);
-	verdict_buffer_append_string(&text, "{\"x\":[[]");
+	verdict_buffer_append_string(&text, "{\"rows\":[{}");
 	for (i = 0; i < 100000; i++)
-		verdict_buffer_append_string(&text, ",[]");
+		verdict_buffer_append_string(&text, ",{}");
 	verdict_buffer_append_string(&text, "]}");
-	support_host_for_jansson(&support);
-	support.peak_bytes = 0;
-	assert_null(verdict_message_from_json(&arena, LIST, text.bytes, text.size, true,
-										  &status));
-	support_host_for_jansson(NULL);
+	verdict_arena_reset(&arena);
+	assert_non_null(verdict_message_from_json(&arena, LIST, text.bytes, text.size,
+											  true, &status));
+	assert_in_range(arena.used, 1, 200);
+	assert_null(verdict_message_from_json(&arena, QUERIED, text.bytes, text.size,
+										  true, &status));
 	assert_int_equal(status.code, VERDICT_RESOURCE_EXHAUSTED);
 	assert_int_equal(status.cause, VERDICT_CAUSE_TOO_LARGE);
-	assert_int_equal(support.peak_bytes, 0);
 	verdict_buffer_free(&text);
-}
-
-static void
-json_estimate_covers_jansson(void **state)
-{
-	static const char *const pieces[] = {
-		"[]", "{}", "1", "\"\"", "\"abcdefghijklmnopqrstuvwxyz\"", "[1,2,3]",
-		"{\"a\":1,\"b\":\"c\"}", "{\"integer\":\"1\"}", "1.5",
-	};
-	size_t		i;
-
-	(void) state;
-	/* cap the arena at what jansson truly takes: the estimate must not pass it */
-	for (i = 0; i < LENGTH(pieces); i++)
-	{
-		verdict_buffer text;
-		size_t		taken;
-		int			n;
-
-		verdict_buffer_init(&text, &support.host, 1024 * 1024);
-		verdict_buffer_append_string(&text, "{\"x\":[0");
-		for (n = 0; n < 10000; n++)
-			verdict_buffer_printf(&text, ",%s", pieces[i]);
-		verdict_buffer_append_string(&text, "]}");
-		arena.maximum = SIZE_MAX;
-		taken = support.live_bytes;
-		support.peak_bytes = 0;
-		support_host_for_jansson(&support);
-		assert_non_null(verdict_message_from_json(&arena, LIST, text.bytes,
-												  text.size, true, &status));
-		support_host_for_jansson(NULL);
-		taken = support.peak_bytes - taken;
-		arena.maximum = arena.used + taken;
-		if (verdict_message_from_json(&arena, LIST, text.bytes, text.size, true,
-									  &status) != NULL)
-			fail_msg("%s: jansson takes %zu bytes, estimated less", pieces[i], taken);
-		assert_int_equal(status.cause, VERDICT_CAUSE_TOO_LARGE);
-		verdict_buffer_free(&text);
-	}
 }
 
 static void
@@ -578,42 +541,37 @@ memory_may_fail_anywhere(void **state)
 	assert_in_range(n, 2, 20);
 	verdict_buffer_free(&packed);
 
-	/*
-	 * jansson's own allocations fail too: it may take that for bad JSON, but what
-	 * it read must never be something else than what was written.
-	 */
+	for (n = 1; n == 1 || support.failures > 0; n++)
+	{
+		verdict_arena_free(&arena);
+		support_fail_at(&support, n);
+		message = read_json(BATCH, long_json, true);
+		support.fail_at = 0;
+		assert_int_equal(message != NULL, support.failures == 0);
+		if (message == NULL)
+			assert_int_equal(status.cause, VERDICT_CAUSE_MEMORY);
+		else
+			assert_json(message, long_json_again);
+		verdict_status_init(&status);
+	}
+	assert_in_range(n, 2, 20);
+
+	/* writing */
+	message = read_json(BATCH, json, false);
 	for (n = 1; n == 1 || support.failures > 0; n++)
 	{
 		verdict_buffer buffer;
 		bool		written;
 
-		verdict_arena_free(&arena);
-		assert_int_equal(support.live, 0);
-		support_host_for_jansson(&support);
-		support_fail_at(&support, n);
-		message = read_json(BATCH, long_json, true);
-		support_host_for_jansson(NULL);
-		support.fail_at = 0;
-		assert_int_equal(message != NULL, support.failures == 0);
-		if (message == NULL)
-			assert_int_not_equal(status.code, VERDICT_OK);
-		verdict_status_init(&status);
-
 		verdict_buffer_init(&buffer, &support.host, 10000);
-		if (message != NULL)
-		{
-			support.allocations = 0;
-			support.fail_at = 1;
-			written = verdict_message_to_json(&buffer, message);
-			support.fail_at = 0;
-			support.failures = 0;
-			assert_false(written);
-			assert_int_equal(buffer.state, VERDICT_BUFFER_NO_MEMORY);
-			assert_json(message, long_json_again);
-		}
+		support_fail_at(&support, n);
+		written = verdict_message_to_json(&buffer, message);
+		support.fail_at = 0;
+		assert_int_equal(written, support.failures == 0);
+		assert_int_equal(buffer.state, written ? VERDICT_BUFFER_OK :
+						 VERDICT_BUFFER_NO_MEMORY);
 		verdict_buffer_free(&buffer);
 	}
-	assert_in_range(n, 20, 500);
 }
 
 int
@@ -626,7 +584,6 @@ main(void)
 		TEST(json_is_refused_with_a_place),
 		TEST(broken_json_is_refused),
 		TEST(json_has_limits),
-		TEST(json_estimate_covers_jansson),
 		TEST(binary_is_checked_first),
 		TEST(binary_nesting_has_a_limit),
 		TEST(binary_memory_has_a_cap),
