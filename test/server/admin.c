@@ -26,8 +26,8 @@ reply(struct MHD_Connection *connection, int status, json_t *json)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
-	char	   *text = NULL;
-	size_t		size = 0;
+	char *text = NULL;
+	size_t size = 0;
 
 	if (json != NULL)
 	{
@@ -58,33 +58,31 @@ complain(struct MHD_Connection *connection, int status, const char *message)
 
 /* All orders of a request are taken, or none: a trial list is filled first. */
 static enum MHD_Result
-order_faults(admin_server *server, struct MHD_Connection *connection,
-			 const verdict_buffer *body)
+order_faults(admin_server *server, struct MHD_Connection *connection, const verdict_buffer *body)
 {
 	json_error_t where;
-	json_t	   *given = json_loadb(body->bytes != NULL ? body->bytes : "", body->size,
-								   JSON_REJECT_DUPLICATES, &where);
-	json_t	   *orders;
-	json_t	   *order;
-	faults	   *trial = faults_create();
-	size_t		index;
-	char		message[512] = "out of memory";
-	bool		good = trial != NULL;
+	json_t *given = json_loadb(body->bytes != NULL ? body->bytes : "", body->size,
+							   JSON_REJECT_DUPLICATES, &where);
+	json_t *orders;
+	json_t *order;
+	faults *trial = faults_create();
+	size_t index;
+	char message[512] = "out of memory";
+	bool good = trial != NULL;
 
 	if (given == NULL)
 	{
 		faults_destroy(trial);
-		snprintf(message, sizeof(message), "line %d column %d: %s", where.line,
-				 where.column, where.text);
+		snprintf(message, sizeof(message), "line %d column %d: %s", where.line, where.column,
+				 where.text);
 		return complain(connection, 400, message);
 	}
 	orders = json_is_array(given) ? json_incref(given) : json_pack("[O]", given);
-	json_array_foreach(orders, index, order)
-		good = good && faults_add(trial, order, server->options.tls, message,
-								  sizeof(message));
-	json_array_foreach(orders, index, order)
-		good = good && faults_add(server->options.faults, order, server->options.tls,
-								  message, sizeof(message));
+	json_array_foreach(orders, index, order) good =
+		good && faults_add(trial, order, server->options.tls, message, sizeof(message));
+	json_array_foreach(orders, index, order) good =
+		good &&
+		faults_add(server->options.faults, order, server->options.tls, message, sizeof(message));
 	faults_destroy(trial);
 	json_decref(orders);
 	json_decref(given);
@@ -96,18 +94,17 @@ order_faults(admin_server *server, struct MHD_Connection *connection,
 static json_t *
 counts(admin_server *server)
 {
-	json_t	   *all = json_object();
+	json_t *all = json_object();
 
 	for (int i = 0; i < SERVICE_METHOD_COUNT; i++)
 	{
 		const service_method *method = &service_methods[i];
 
-		json_object_set_new(all, method->name,
-							json_pack("{s:I, s:I}",
-									  "requests",
-									  (json_int_t) http_requests(server->options.instance, method),
-									  "executions",
-									  (json_int_t) service_executions(server->options.service, method)));
+		json_object_set_new(
+			all, method->name,
+			json_pack("{s:I, s:I}", "requests",
+					  (json_int_t) http_requests(server->options.instance, method), "executions",
+					  (json_int_t) service_executions(server->options.service, method)));
 	}
 	json_object_set_new(all, "other",
 						json_integer((json_int_t) http_requests(server->options.instance, NULL)));
@@ -115,11 +112,11 @@ counts(admin_server *server)
 }
 
 static enum MHD_Result
-dispatch(admin_server *server, struct MHD_Connection *connection,
-		 const char *method, const char *path, const verdict_buffer *body)
+dispatch(admin_server *server, struct MHD_Connection *connection, const char *method,
+		 const char *path, const verdict_buffer *body)
 {
-	bool		get = strcmp(method, MHD_HTTP_METHOD_GET) == 0;
-	bool		delete = strcmp(method, MHD_HTTP_METHOD_DELETE) == 0;
+	bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0;
+	bool delete = strcmp(method, MHD_HTTP_METHOD_DELETE) == 0;
 
 	if (strcmp(path, "/faults") == 0)
 	{
@@ -154,9 +151,8 @@ dispatch(admin_server *server, struct MHD_Connection *connection,
 }
 
 static enum MHD_Result
-handle(void *argument, struct MHD_Connection *connection, const char *url,
-	   const char *method, const char *version, const char *bytes,
-	   size_t *size, void **context)
+handle(void *argument, struct MHD_Connection *connection, const char *url, const char *method,
+	   const char *version, const char *bytes, size_t *size, void **context)
 {
 	admin_server *server = argument;
 	verdict_buffer *body = *context;
@@ -183,8 +179,8 @@ handle(void *argument, struct MHD_Connection *connection, const char *url,
 }
 
 static void
-request_completed(void *argument, struct MHD_Connection *connection,
-				  void **context, enum MHD_RequestTerminationCode how)
+request_completed(void *argument, struct MHD_Connection *connection, void **context,
+				  enum MHD_RequestTerminationCode how)
 {
 	(void) argument;
 	(void) connection;
@@ -203,12 +199,10 @@ admin_start(const admin_options *options)
 	if (server == NULL)
 		return NULL;
 	server->options = *options;
-	server->daemon =
-		MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server,
-						 MHD_OPTION_LISTEN_SOCKET, options->listen_socket,
-						 MHD_OPTION_NOTIFY_COMPLETED, request_completed, server,
-						 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS,
-						 MHD_OPTION_END);
+	server->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
+		options->listen_socket, MHD_OPTION_NOTIFY_COMPLETED, request_completed, server,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS, MHD_OPTION_END);
 	if (server->daemon == NULL)
 	{
 		free(server);

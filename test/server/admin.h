@@ -24,11 +24,11 @@ typedef struct admin_server admin_server;
 
 typedef struct admin_options
 {
-	int			listen_socket;	/* taken over on success */
-	bool		tls;			/* the instance speaks TLS */
+	int listen_socket; /* taken over on success */
+	bool tls;		   /* the instance speaks TLS */
 	http_server *instance;
-	service    *service;
-	faults	   *faults;
+	service *service;
+	faults *faults;
 	request_log *log;
 } admin_options;
 
@@ -37,4 +37,4 @@ extern admin_server *admin_start(const admin_options *options);
 /* NULL is allowed. */
 extern void admin_stop(admin_server *server);
 
-#endif							/* VERDICT_SERVER_ADMIN_H */
+#endif /* VERDICT_SERVER_ADMIN_H */

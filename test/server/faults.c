@@ -20,19 +20,19 @@
 
 typedef struct order
 {
-	char	   *method;
-	int64_t		skip;
-	int64_t		times;			/* left; -1 = without end */
-	json_t	   *text;			/* of the fault, as it was given */
-	fault	   *fault;
+	char *method;
+	int64_t skip;
+	int64_t times; /* left; -1 = without end */
+	json_t *text;  /* of the fault, as it was given */
+	fault *fault;
 	struct order *next;
 } order;
 
 struct faults
 {
 	pthread_mutex_t mutex;
-	order	   *first;
-	int			count;			/* read without the mutex: the common case is 0 */
+	order *first;
+	int count; /* read without the mutex: the common case is 0 */
 };
 
 static pthread_mutex_t users_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -42,7 +42,7 @@ typedef struct kind_rule
 {
 	const char *name;
 	const char *takes;
-	bool		runs;			/* unless the order says otherwise */
+	bool runs; /* unless the order says otherwise */
 } kind_rule;
 
 static const kind_rule kind_rules[] = {
@@ -70,18 +70,18 @@ static const kind_rule kind_rules[] = {
 /* Where a reader of an order leaves its complaint; the first one stays. */
 typedef struct complaint
 {
-	char	   *message;
-	size_t		size;
-	bool		made;
+	char *message;
+	size_t size;
+	bool made;
 } complaint;
 
-static void complain(complaint *complaint, const char *format,...)
-			__attribute__((format(printf, 2, 3)));
+static void
+complain(complaint *complaint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void
-complain(complaint *complaint, const char *format,...)
+complain(complaint *complaint, const char *format, ...)
 {
-	va_list		arguments;
+	va_list arguments;
 
 	if (complaint->made)
 		return;
@@ -101,7 +101,7 @@ fault_kind_name(fault_kind kind)
 static char *
 copy_text(const char *text, complaint *complaint)
 {
-	char	   *copy = strdup(text);
+	char *copy = strdup(text);
 
 	if (copy == NULL)
 		complain(complaint, "out of memory");
@@ -109,10 +109,9 @@ copy_text(const char *text, complaint *complaint)
 }
 
 static bool
-get_boolean(json_t *object, const char *name, bool otherwise,
-			complaint *complaint)
+get_boolean(json_t *object, const char *name, bool otherwise, complaint *complaint)
 {
-	json_t	   *value = json_object_get(object, name);
+	json_t *value = json_object_get(object, name);
 
 	if (value == NULL)
 		return otherwise;
@@ -122,10 +121,10 @@ get_boolean(json_t *object, const char *name, bool otherwise,
 }
 
 static int64_t
-get_integer(json_t *object, const char *name, int64_t otherwise,
-			int64_t minimum, int64_t maximum, complaint *complaint)
+get_integer(json_t *object, const char *name, int64_t otherwise, int64_t minimum, int64_t maximum,
+			complaint *complaint)
 {
-	json_t	   *value = json_object_get(object, name);
+	json_t *value = json_object_get(object, name);
 
 	if (value == NULL)
 	{
@@ -135,8 +134,8 @@ get_integer(json_t *object, const char *name, int64_t otherwise,
 	}
 	if (!json_is_integer(value) || json_integer_value(value) < minimum ||
 		json_integer_value(value) > maximum)
-		complain(complaint, "\"%s\" must be an integer from %" PRId64 " to %" PRId64,
-				 name, minimum, maximum);
+		complain(complaint, "\"%s\" must be an integer from %" PRId64 " to %" PRId64, name, minimum,
+				 maximum);
 	return json_integer_value(value);
 }
 
@@ -144,7 +143,7 @@ get_integer(json_t *object, const char *name, int64_t otherwise,
 static const char *
 get_text(json_t *object, const char *name, bool needed, complaint *complaint)
 {
-	json_t	   *value = json_object_get(object, name);
+	json_t *value = json_object_get(object, name);
 
 	if (value == NULL)
 	{
@@ -162,11 +161,9 @@ get_text(json_t *object, const char *name, bool needed, complaint *complaint)
 
 /* libmicrohttpd decides what can be a header: ask it now, not when it is late. */
 static void
-add_header(fault *fault, const char *name, const char *value,
-		   complaint *complaint)
+add_header(fault *fault, const char *name, const char *value, complaint *complaint)
 {
-	struct MHD_Response *trial = MHD_create_response_from_buffer(0, NULL,
-																 MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *trial = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	fault_header *headers;
 
 	if (trial == NULL || MHD_add_response_header(trial, name, value) != MHD_YES)
@@ -187,15 +184,14 @@ add_header(fault *fault, const char *name, const char *value,
 
 /* "values": one string or an array of strings, a header each. */
 static void
-add_headers(fault *fault, const char *name, json_t *values,
-			complaint *complaint)
+add_headers(fault *fault, const char *name, json_t *values, complaint *complaint)
 {
 	if (json_is_string(values))
 		add_header(fault, name, json_string_value(values), complaint);
 	else if (json_is_array(values))
 	{
-		size_t		index;
-		json_t	   *value;
+		size_t index;
+		json_t *value;
 
 		json_array_foreach(values, index, value)
 		{
@@ -224,7 +220,7 @@ hex_digit(char digit)
 static void
 read_hex(fault *fault, const char *hex, complaint *complaint)
 {
-	size_t		size = strlen(hex);
+	size_t size = strlen(hex);
 
 	fault->body = malloc(size / 2 + 1);
 	if (fault->body == NULL)
@@ -234,8 +230,8 @@ read_hex(fault *fault, const char *hex, complaint *complaint)
 	}
 	for (size_t i = 0; i + 1 < size; i += 2)
 	{
-		int			high = hex_digit(hex[i]);
-		int			low = hex_digit(hex[i + 1]);
+		int high = hex_digit(hex[i]);
+		int low = hex_digit(hex[i + 1]);
 
 		if (high < 0 || low < 0)
 			complain(complaint, "\"hex\" holds something that is not a hexadecimal digit");
@@ -252,11 +248,11 @@ static void
 check_names(json_t *object, const kind_rule *rule, complaint *complaint)
 {
 	const char *name;
-	json_t	   *value;
+	json_t *value;
 
 	json_object_foreach(object, name, value)
 	{
-		char		word[64];
+		char word[64];
 		const char *found;
 
 		if (strcmp(name, "kind") == 0)
@@ -264,8 +260,8 @@ check_names(json_t *object, const kind_rule *rule, complaint *complaint)
 		snprintf(word, sizeof(word), "%s ", name);
 		found = strstr(rule->takes, word);
 		if (found == NULL || (found > rule->takes && found[-1] != ' '))
-			complain(complaint, "a fault of kind \"%s\" takes no \"%s\" (it takes: %s)",
-					 rule->name, name, rule->takes);
+			complain(complaint, "a fault of kind \"%s\" takes no \"%s\" (it takes: %s)", rule->name,
+					 name, rule->takes);
 	}
 }
 
@@ -274,24 +270,23 @@ read_members(fault *fault, json_t *object, bool tls, complaint *complaint)
 {
 	const char *text;
 	const char *name;
-	json_t	   *values;
-	json_t	   *headers = json_object_get(object, "headers");
+	json_t *values;
+	json_t *headers = json_object_get(object, "headers");
 
 	fault->run = get_boolean(object, "run", kind_rules[fault->kind].runs, complaint);
 	fault->reset = get_boolean(object, "reset", false, complaint);
-	fault->status = (int) get_integer(object, "status",
-									  fault->kind == FAULT_STATUS ? INT64_MIN : 0,
+	fault->status = (int) get_integer(object, "status", fault->kind == FAULT_STATUS ? INT64_MIN : 0,
 									  200, 999, complaint);
-	fault->bytes_per_second = get_integer(object, "bytes_per_second",
-										  fault->kind == FAULT_DRIP ? INT64_MIN : 1,
-										  1, 1000000, complaint);
-	fault->ms = get_integer(object, "ms",
-							fault->kind == FAULT_STALL ? INT64_MIN : 0,
-							0, MAX_MS, complaint);
+	fault->bytes_per_second =
+		get_integer(object, "bytes_per_second", fault->kind == FAULT_DRIP ? INT64_MIN : 1, 1,
+					1000000, complaint);
+	fault->ms =
+		get_integer(object, "ms", fault->kind == FAULT_STALL ? INT64_MIN : 0, 0, MAX_MS, complaint);
 	fault->bytes = get_integer(object, "bytes",
-							   fault->kind == FAULT_OVERSIZE ||
-							   fault->kind == FAULT_GZIP_BOMB ||
-							   fault->kind == FAULT_HEADER_FLOOD ? INT64_MIN : -1,
+							   fault->kind == FAULT_OVERSIZE || fault->kind == FAULT_GZIP_BOMB ||
+									   fault->kind == FAULT_HEADER_FLOOD
+								   ? INT64_MIN
+								   : -1,
 							   0, MAX_BYTES, complaint);
 	if (fault->kind == FAULT_HEADER_FLOOD && tls)
 		complain(complaint, "a header flood cannot be sent over TLS");
@@ -340,8 +335,7 @@ read_members(fault *fault, json_t *object, bool tls, complaint *complaint)
 	}
 	if (headers != NULL && !json_is_object(headers))
 		complain(complaint, "\"headers\" must be an object");
-	json_object_foreach(headers, name, values)
-		add_headers(fault, name, values, complaint);
+	json_object_foreach(headers, name, values) add_headers(fault, name, values, complaint);
 }
 
 static void
@@ -362,9 +356,9 @@ fault_free(fault *fault)
 static fault *
 read_fault(json_t *object, bool tls, complaint *complaint)
 {
-	fault	   *fault;
+	fault *fault;
 	const char *kind;
-	size_t		i;
+	size_t i;
 
 	if (!json_is_object(object))
 	{
@@ -397,7 +391,7 @@ read_fault(json_t *object, bool tls, complaint *complaint)
 void
 fault_release(fault *fault)
 {
-	bool		last;
+	bool last;
 
 	if (fault == NULL)
 		return;
@@ -420,7 +414,7 @@ order_free(order *order)
 faults *
 faults_create(void)
 {
-	faults	   *faults = calloc(1, sizeof(*faults));
+	faults *faults = calloc(1, sizeof(*faults));
 
 	if (faults != NULL)
 		pthread_mutex_init(&faults->mutex, NULL);
@@ -438,26 +432,25 @@ faults_destroy(faults *faults)
 }
 
 bool
-faults_add(faults *faults, json_t *object, bool tls,
-		   char *message, size_t message_size)
+faults_add(faults *faults, json_t *object, bool tls, char *message, size_t message_size)
 {
-	complaint	complaint = {message, message_size, false};
+	complaint complaint = {message, message_size, false};
 	const char *method;
 	const char *name;
-	json_t	   *value;
-	order	   *new;
-	order	  **place;
+	json_t *value;
+	order *new;
+	order **place;
 
 	if (!json_is_object(object))
 	{
 		complain(&complaint, "an order must be an object");
 		return false;
 	}
-	json_object_foreach(object, name, value)
-		if (strcmp(name, "method") != 0 && strcmp(name, "times") != 0 &&
-			strcmp(name, "skip") != 0 && strcmp(name, "fault") != 0)
-			complain(&complaint, "an order takes no \"%s\" (it takes: method, times, skip, fault)",
-					 name);
+	json_object_foreach(object, name,
+						value) if (strcmp(name, "method") != 0 && strcmp(name, "times") != 0 &&
+								   strcmp(name, "skip") != 0 && strcmp(name, "fault") != 0)
+		complain(&complaint, "an order takes no \"%s\" (it takes: method, times, skip, fault)",
+				 name);
 	method = get_text(object, "method", true, &complaint);
 	if (method != NULL && strcmp(method, "*") != 0 &&
 		service_method_by_name(method, strlen(method)) == NULL)
@@ -499,7 +492,7 @@ faults_add(faults *faults, json_t *object, bool tls,
 void
 faults_clear(faults *faults)
 {
-	order	   *order;
+	order *order;
 
 	pthread_mutex_lock(&faults->mutex);
 	while ((order = faults->first) != NULL)
@@ -514,15 +507,13 @@ faults_clear(faults *faults)
 json_t *
 faults_json(faults *faults)
 {
-	json_t	   *array = json_array();
+	json_t *array = json_array();
 
 	pthread_mutex_lock(&faults->mutex);
 	for (order *order = faults->first; order != NULL; order = order->next)
 		json_array_append_new(array,
-							  json_pack("{s:s, s:I, s:I, s:o}",
-										"method", order->method,
-										"times", (json_int_t) order->times,
-										"skip", (json_int_t) order->skip,
+							  json_pack("{s:s, s:I, s:I, s:o}", "method", order->method, "times",
+										(json_int_t) order->times, "skip", (json_int_t) order->skip,
 										"fault", json_deep_copy(order->text)));
 	pthread_mutex_unlock(&faults->mutex);
 	return array;
@@ -531,15 +522,14 @@ faults_json(faults *faults)
 fault *
 faults_take(faults *faults, const char *method)
 {
-	fault	   *taken = NULL;
+	fault *taken = NULL;
 
 	if (__atomic_load_n(&faults->count, __ATOMIC_RELAXED) == 0)
 		return NULL;
 	pthread_mutex_lock(&faults->mutex);
-	for (order **place = &faults->first; *place != NULL && taken == NULL;
-		 place = &(*place)->next)
+	for (order **place = &faults->first; *place != NULL && taken == NULL; place = &(*place)->next)
 	{
-		order	   *order = *place;
+		order *order = *place;
 
 		if (strcmp(order->method, "*") != 0 && strcmp(order->method, method) != 0)
 			continue;

@@ -8,14 +8,13 @@
 #include <string.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (15 + 16)	/* zlib's way to say "gzip, not zlib" */
+#define GZIP_WINDOW (15 + 16) /* zlib's way to say "gzip, not zlib" */
 #define RAW_WINDOW (-15)
 #define PIECE_SIZE 16384
 
 /* Feeds all input to deflate() and appends what comes out. */
 static bool
-deflate_all(z_stream *stream, const void *bytes, size_t size, int flush,
-			verdict_buffer *out)
+deflate_all(z_stream *stream, const void *bytes, size_t size, int flush, verdict_buffer *out)
 {
 	unsigned char piece[PIECE_SIZE];
 
@@ -38,11 +37,10 @@ deflate_all(z_stream *stream, const void *bytes, size_t size, int flush,
 bool
 gzip_compress(verdict_buffer *out, const void *bytes, size_t size)
 {
-	z_stream	stream = {0};
-	bool		done;
+	z_stream stream = {0};
+	bool done;
 
-	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8,
-					 Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	done = deflate_all(&stream, bytes, size, Z_FINISH, out);
 	deflateEnd(&stream);
@@ -52,10 +50,10 @@ gzip_compress(verdict_buffer *out, const void *bytes, size_t size)
 bool
 gzip_decompress(verdict_buffer *out, const void *bytes, size_t size)
 {
-	z_stream	stream = {0};
+	z_stream stream = {0};
 	unsigned char piece[PIECE_SIZE];
-	int			result = Z_OK;
-	bool		good = true;
+	int result = Z_OK;
+	bool good = true;
 
 	if (size > UINT_MAX || inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
 		return false;
@@ -76,7 +74,7 @@ gzip_decompress(verdict_buffer *out, const void *bytes, size_t size)
 		{
 			if (stream.avail_in == 0)
 				break;
-			if (inflateReset(&stream) != Z_OK)	/* another member follows */
+			if (inflateReset(&stream) != Z_OK) /* another member follows */
 			{
 				good = false;
 				break;
@@ -102,35 +100,33 @@ append_little_endian(verdict_buffer *out, uint32_t number)
  * of one block may stand in the stream as often as wanted.
  */
 bool
-gzip_pieces(const verdict_buffer *head, const verdict_buffer *block,
-			uint64_t count, const verdict_buffer *tail,
-			verdict_buffer *first, verdict_buffer *middle, verdict_buffer *last)
+gzip_pieces(const verdict_buffer *head, const verdict_buffer *block, uint64_t count,
+			const verdict_buffer *tail, verdict_buffer *first, verdict_buffer *middle,
+			verdict_buffer *last)
 {
 	static const unsigned char gzip_header[10] = {0x1f, 0x8b, Z_DEFLATED, [9] = 3};
-	z_stream	stream = {0};
-	uLong		sum;
-	uLong		block_sum;
-	bool		done;
+	z_stream stream = {0};
+	uLong sum;
+	uLong block_sum;
+	bool done;
 
-	if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, RAW_WINDOW, 8,
-					 Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, RAW_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+		Z_OK)
 		return false;
 	verdict_buffer_append(first, gzip_header, sizeof(gzip_header));
 	done = deflate_all(&stream, head->bytes, head->size, Z_FULL_FLUSH, first) &&
-		deflate_all(&stream, block->bytes, block->size, Z_FULL_FLUSH, middle) &&
-		deflate_all(&stream, tail->bytes, tail->size, Z_FINISH, last);
+		   deflate_all(&stream, block->bytes, block->size, Z_FULL_FLUSH, middle) &&
+		   deflate_all(&stream, tail->bytes, tail->size, Z_FINISH, last);
 	deflateEnd(&stream);
 
 	sum = crc32(crc32(0, NULL, 0), (const Bytef *) head->bytes, (uInt) head->size);
-	block_sum = crc32(crc32(0, NULL, 0), (const Bytef *) block->bytes,
-					  (uInt) block->size);
+	block_sum = crc32(crc32(0, NULL, 0), (const Bytef *) block->bytes, (uInt) block->size);
 	for (uint64_t i = 0; i < count; i++)
 		sum = crc32_combine(sum, block_sum, (z_off_t) block->size);
 	if (tail->size > 0)
 		sum = crc32(sum, (const Bytef *) tail->bytes, (uInt) tail->size);
 	append_little_endian(last, (uint32_t) sum);
-	append_little_endian(last, (uint32_t) (head->size + count * block->size +
-										   tail->size));
-	return done && first->state == VERDICT_BUFFER_OK &&
-		middle->state == VERDICT_BUFFER_OK && last->state == VERDICT_BUFFER_OK;
+	append_little_endian(last, (uint32_t) (head->size + count * block->size + tail->size));
+	return done && first->state == VERDICT_BUFFER_OK && middle->state == VERDICT_BUFFER_OK &&
+		   last->state == VERDICT_BUFFER_OK;
 }

@@ -21,9 +21,8 @@ extern bool gzip_decompress(verdict_buffer *out, const void *bytes, size_t size)
  * A body of head, count times block, tail, compressed in three pieces: the
  * whole is *first, count times *middle, *last.  False when there is no memory.
  */
-extern bool gzip_pieces(const verdict_buffer *head, const verdict_buffer *block,
-						uint64_t count, const verdict_buffer *tail,
-						verdict_buffer *first, verdict_buffer *middle,
+extern bool gzip_pieces(const verdict_buffer *head, const verdict_buffer *block, uint64_t count,
+						const verdict_buffer *tail, verdict_buffer *first, verdict_buffer *middle,
 						verdict_buffer *last);
 
-#endif							/* VERDICT_SERVER_GZIP_H */
+#endif /* VERDICT_SERVER_GZIP_H */

@@ -5,8 +5,8 @@
  * One libmicrohttpd thread owns every request, the service and the engine.
  * Other threads touch a request only through MHD_resume_connection(), and only
  * while it is suspended; a suspended connection is never closed by
- * libmicrohttpd, so the pointer stays good.  A request goes through the steps
- * below once each, in order; a fault makes it rest between two of them.
+ * libmicrohttpd, so the pointer stays good.  A request goes through the steps of
+ * request.h once each, in order; a fault makes it rest between two of them.
  *
  * The body of an answer lives in its request, which libmicrohttpd gives back
  * (request_completed) when it is done with the answer.
@@ -15,6 +15,7 @@
 
 #include "gzip.h"
 #include "misbehave.h"
+#include "request.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -25,257 +26,24 @@
 
 /* Answers larger than this are compressed for who accepts it. */
 #define GZIP_THRESHOLD 1024
-#define MAX_HEADERS 64			/* looked at and logged; more are refused */
-#define KEEP_REQUESTS 64		/* request blocks kept for reuse */
-#define KEEP_BYTES (64 * 1024)
 #define STACK_BYTES (16 * 1024 * 1024)
 #define CONNECTIONS 4096
-#define PROGRESS_US 500000		/* without a byte an upload is given up at the end */
-#define ANSWER_MAX ((size_t) 2 * 1024 * 1024 * 1024)
-
-typedef enum request_step
-{
-	STEP_RECEIVE,				/* the body is coming in */
-	STEP_RUN,
-	STEP_ANSWER,
-	STEP_DROP					/* close without an answer */
-} request_step;
-
-typedef struct http_request
-{
-	http_server *server;
-	struct MHD_Connection *connection;
-	request_step step;
-	bool		too_large;
-	bool		prepared;		/* the service may run it */
-	bool		accepts_gzip;
-	int64_t		arrived_us;		/* when the body was complete */
-	int64_t		rest_us;		/* when the ordered wait began */
-	uint64_t	log_number;
-	fault	   *fault;
-	const char *http_method;
-	const char *path;			/* of the request, with its prefix */
-	const char *content_type;
-	const char *content_encoding;
-	const char *allow;			/* Allow header of a 405 */
-	const char *headers[2 * MAX_HEADERS];	/* libmicrohttpd's memory */
-	size_t		header_count;
-	verdict_buffer body;		/* as it came */
-	verdict_buffer plain;		/* decompressed, when it was compressed */
-	verdict_buffer compressed;	/* the answer */
-	service_call call;
-	struct http_request *next;	/* in the list of kept ones */
-} http_request;
+#define PROGRESS_US 500000 /* without a byte an upload is given up at the end */
 
 struct http_server
 {
 	http_options options;
 	struct MHD_Daemon *daemon;
-	size_t		prefix_size;
-	http_request *kept;
-	int			kept_count;
-	uint64_t	connections;	/* accepted so far */
+	request_pool pool;
+	uint64_t connections; /* accepted so far */
 	/* Read by other threads: */
-	uint64_t	requests[SERVICE_METHOD_COUNT + 1];
-	int			running;		/* requests that arrived and are not over */
-	int			receiving;		/* requests whose body is still coming in */
-	int64_t		received_us;	/* when the last piece of such a body came */
-	bool		closing;		/* answers say Connection: close */
-	bool		stopping;		/* nothing waits any more */
+	uint64_t requests[SERVICE_METHOD_COUNT + 1];
+	int running;		 /* requests that arrived and are not over */
+	int receiving;		 /* requests whose body is still coming in */
+	int64_t received_us; /* when the last piece of such a body came */
+	bool closing;		 /* answers say Connection: close */
+	bool stopping;		 /* nothing waits any more */
 };
-
-static http_request *
-request_create(http_server *server, struct MHD_Connection *connection)
-{
-	http_request *request = server->kept;
-
-	if (request != NULL)
-	{
-		server->kept = request->next;
-		server->kept_count--;
-	}
-	else
-	{
-		request = calloc(1, sizeof(*request));
-		if (request == NULL)
-			return NULL;
-		verdict_buffer_init(&request->body, service_host(),
-							server->options.max_request_bytes);
-		verdict_buffer_init(&request->plain, service_host(),
-							server->options.max_request_bytes);
-		verdict_buffer_init(&request->compressed, service_host(), ANSWER_MAX);
-		service_call_init(&request->call);
-	}
-	request->server = server;
-	request->connection = connection;
-	request->step = STEP_RECEIVE;
-	request->too_large = false;
-	request->prepared = false;
-	request->accepts_gzip = false;
-	request->log_number = 0;
-	request->fault = NULL;
-	request->content_type = NULL;
-	request->content_encoding = NULL;
-	request->allow = NULL;
-	request->header_count = 0;
-	__atomic_add_fetch(&server->receiving, 1, __ATOMIC_RELAXED);
-	return request;
-}
-
-static void
-request_free(http_request *request)
-{
-	verdict_buffer_free(&request->body);
-	verdict_buffer_free(&request->plain);
-	verdict_buffer_free(&request->compressed);
-	service_call_free(&request->call);
-	free(request);
-}
-
-static void
-recycle_buffer(verdict_buffer *buffer)
-{
-	if (buffer->capacity > KEEP_BYTES)
-		verdict_buffer_free(buffer);
-	else
-		verdict_buffer_reset(buffer);
-}
-
-static void
-request_recycle(http_request *request)
-{
-	http_server *server = request->server;
-
-	service_drop(server->options.service, &request->call);
-	fault_release(request->fault);
-	__atomic_sub_fetch(request->step == STEP_RECEIVE ? &server->receiving :
-					   &server->running, 1, __ATOMIC_RELAXED);
-	if (server->kept_count == KEEP_REQUESTS)
-	{
-		request_free(request);
-		return;
-	}
-	recycle_buffer(&request->body);
-	recycle_buffer(&request->plain);
-	recycle_buffer(&request->compressed);
-	service_call_reset(&request->call);
-	request->next = server->kept;
-	server->kept = request;
-	server->kept_count++;
-}
-
-/* Headers. */
-
-typedef struct known_header
-{
-	const char *name;
-	size_t		size;
-	size_t		offset;			/* of the pointer in service_headers */
-} known_header;
-
-#define KNOWN(name, member) {name, sizeof(name) - 1, offsetof(service_headers, member)}
-
-/* A second one of these is refused: nobody can say which of the two is meant. */
-static const known_header known_headers[] = {
-	KNOWN("Authorization", authorization),
-	KNOWN("Connect-Protocol-Version", protocol_version),
-	KNOWN("Connect-Timeout-Ms", timeout_ms),
-	KNOWN("Verdict-Session-Id", session_id),
-	KNOWN("Verdict-Revision", revision),
-	KNOWN("Verdict-Consistency", consistency),
-	KNOWN("Idempotency-Key", idempotency_key),
-};
-
-/* True when a list of codings, most of the time without weights, names gzip. */
-static bool
-accepts_gzip(const char *list)
-{
-	while (*list != '\0')
-	{
-		size_t		size;
-		size_t		item = strcspn(list, ",");
-
-		list += strspn(list, " \t");
-		size = strcspn(list, " \t,;");
-		if (size == 4 && strncasecmp(list, "gzip", 4) == 0)
-		{
-			const char *weight = memchr(list, '=', item > 4 ? item : 4);
-
-			return weight == NULL || strtod(weight + 1, NULL) > 0;
-		}
-		list += strcspn(list, ",");
-		if (*list == ',')
-			list++;
-	}
-	return false;
-}
-
-static enum MHD_Result
-take_header(void *argument, enum MHD_ValueKind kind, const char *name,
-			const char *value)
-{
-	http_request *request = argument;
-	size_t		size = strlen(name);
-
-	(void) kind;
-	if (value == NULL)
-		value = "";
-	if (request->header_count < MAX_HEADERS)
-	{
-		request->headers[2 * request->header_count] = name;
-		request->headers[2 * request->header_count + 1] = value;
-	}
-	request->header_count++;
-	if (size == 12 && strcasecmp(name, "Content-Type") == 0)
-		request->content_type = value;
-	else if (size == 16 && strcasecmp(name, "Content-Encoding") == 0)
-		request->content_encoding = value;
-	else if (size == 15 && strcasecmp(name, "Accept-Encoding") == 0)
-		request->accepts_gzip |= accepts_gzip(value);
-	else
-		for (size_t i = 0; i < sizeof(known_headers) / sizeof(known_headers[0]); i++)
-		{
-			const known_header *known = &known_headers[i];
-			const char **place = (const char **) (void *)
-				((char *) &request->call.headers + known->offset);
-
-			if (size != known->size || strcasecmp(name, known->name) != 0)
-				continue;
-			if (*place != NULL)
-				request->call.headers.repeated = known->name;
-			*place = value;
-			break;
-		}
-	return MHD_YES;
-}
-
-/* What a first line and headers say; nothing is judged here. */
-static void
-read_head(http_request *request, const char *url, const char *http_method)
-{
-	http_server *server = request->server;
-	const char *path = url;
-
-	request->path = url;
-	request->http_method = http_method;
-	request->call.started_us = monotonic_us();
-	MHD_get_connection_values(request->connection, MHD_HEADER_KIND, take_header,
-							  request);
-	request->call.format = wire_format_of(request->content_type);
-	if (strncmp(path, server->options.path_prefix, server->prefix_size) == 0)
-	{
-		path += server->prefix_size;
-		if (strncmp(path, SERVICE_PATH, strlen(SERVICE_PATH)) == 0)
-		{
-			path += strlen(SERVICE_PATH);
-			request->call.method = service_method_by_name(path, strlen(path));
-		}
-	}
-	__atomic_add_fetch(&server->requests[request->call.method != NULL ?
-										 request->call.method->index :
-										 SERVICE_METHOD_COUNT],
-					   1, __ATOMIC_RELAXED);
-}
 
 /* Answers. */
 
@@ -307,8 +75,8 @@ drop(http_request *request)
  * "code" is for the log.
  */
 static enum MHD_Result
-queue(http_request *request, int status, struct MHD_Response *response,
-	  const char *content_type, const char *code)
+queue(http_request *request, int status, struct MHD_Response *response, const char *content_type,
+	  const char *code)
 {
 	const fault *fault = request->fault;
 	enum MHD_Result result;
@@ -324,8 +92,7 @@ queue(http_request *request, int status, struct MHD_Response *response,
 	if (__atomic_load_n(&request->server->closing, __ATOMIC_RELAXED))
 		MHD_add_response_header(response, "Connection", "close");
 	for (size_t i = 0; fault != NULL && i < fault->header_count; i++)
-		MHD_add_response_header(response, fault->headers[i].name,
-								fault->headers[i].value);
+		MHD_add_response_header(response, fault->headers[i].name, fault->headers[i].value);
 	log_end(request, status, code);
 	result = MHD_queue_response(request->connection, (unsigned) status, response);
 	MHD_destroy_response(response);
@@ -348,8 +115,8 @@ answer_honestly(http_request *request)
 	struct MHD_Response *response;
 	const char *content_type;
 
-	content_type = call->code != VERDICT_OK ? wire_content_type(WIRE_JSON) :
-		wire_content_type(call->format);
+	content_type =
+		call->code != VERDICT_OK ? wire_content_type(WIRE_JSON) : wire_content_type(call->format);
 	if (fault != NULL && fault->kind == FAULT_CONTENT_TYPE)
 		content_type = fault->content_type;
 	if (request->accepts_gzip && body->size > GZIP_THRESHOLD &&
@@ -376,8 +143,7 @@ answer(http_request *request)
 	switch (fault->kind)
 	{
 		case FAULT_STATUS:
-			return queue(request, fault->status,
-						 plain_response(fault->body, fault->body_size),
+			return queue(request, fault->status, plain_response(fault->body, fault->body_size),
 						 fault->content_type, NULL);
 		case FAULT_ERROR:
 			service_fail(call, fault->code, "%s",
@@ -402,23 +168,24 @@ answer(http_request *request)
 		case FAULT_OVERSIZE:
 		case FAULT_GZIP_BOMB:
 			return queue(request, 200,
-						 misbehave_response(fault, call->format, NULL, 0,
-											request->connection, server->options.timers,
-											&server->stopping),
+						 misbehave_response(fault, call->format, NULL, 0, request->connection,
+											server->options.timers, &server->stopping),
 						 type, NULL);
 		case FAULT_BODY:
 			return queue(request, 200, plain_response(fault->body, fault->body_size),
 						 fault->content_type != NULL ? fault->content_type : type, NULL);
 		case FAULT_HEADER_FLOOD:
+			log_end(request, 200, NULL);
+			request->log_number = 0;
 			request->step = STEP_DROP;
 			MHD_suspend_connection(request->connection);
-			if (!misbehave_flood(fault, call->format, request->connection,
-								 server->options.timers, &server->stopping))
+			if (!misbehave_flood(fault, call->format, request->connection, server->options.timers,
+								 &server->stopping))
 				MHD_resume_connection(request->connection);
 			return MHD_YES;
 		case FAULT_REDIRECT:
-			return queue(request, fault->status != 0 ? fault->status : 302,
-						 plain_response(NULL, 0), NULL, NULL);
+			return queue(request, fault->status != 0 ? fault->status : 302, plain_response(NULL, 0),
+						 NULL, NULL);
 		case FAULT_STALL:
 		case FAULT_CONTENT_TYPE:
 		case FAULT_REVISION:
@@ -446,7 +213,7 @@ plain_body(http_request *request, const void **bytes, size_t *size)
 		return service_fail(&request->call, VERDICT_UNIMPLEMENTED,
 							"content encoding \"%.64s\" is not supported; gzip and identity are",
 							encoding);
-	if (request->body.size == 0)	/* an empty body is never compressed */
+	if (request->body.size == 0) /* an empty body is never compressed */
 		return true;
 	if (!gzip_decompress(&request->plain, request->body.bytes, request->body.size))
 	{
@@ -463,8 +230,7 @@ plain_body(http_request *request, const void **bytes, size_t *size)
 }
 
 static bool
-fail_with_status(http_request *request, int status, verdict_code code,
-				 const char *message)
+fail_with_status(http_request *request, int status, verdict_code code, const char *message)
 {
 	service_fail(&request->call, code, "%s", message);
 	request->call.http_status = status;
@@ -476,13 +242,14 @@ static bool
 prepare(http_request *request)
 {
 	service_call *call = &request->call;
-	service    *service = request->server->options.service;
+	service *service = request->server->options.service;
 	const void *bytes;
-	size_t		size;
+	size_t size;
 
 	if (call->method == NULL)
 		return fail_with_status(request, 404, VERDICT_UNIMPLEMENTED,
-								"there is no such method; a path is <prefix>" SERVICE_PATH "<Method>");
+								"there is no such method; a path is <prefix>" SERVICE_PATH
+								"<Method>");
 	if (strcmp(request->http_method, MHD_HTTP_METHOD_POST) != 0)
 	{
 		request->allow = MHD_HTTP_METHOD_POST;
@@ -490,8 +257,7 @@ prepare(http_request *request)
 								"the methods are called by POST");
 	}
 	if (request->header_count > MAX_HEADERS)
-		return service_fail(call, VERDICT_INVALID_ARGUMENT,
-							"more than %d headers", MAX_HEADERS);
+		return service_fail(call, VERDICT_INVALID_ARGUMENT, "more than %d headers", MAX_HEADERS);
 	if (!service_admit(service, call))
 		return false;
 	if (call->format == WIRE_NONE)
@@ -499,10 +265,8 @@ prepare(http_request *request)
 								"the content type must be application/proto or application/json");
 	if (request->too_large)
 		return service_fail(call, VERDICT_RESOURCE_EXHAUSTED,
-							"the request is larger than %zu bytes",
-							request->body.maximum);
-	return plain_body(request, &bytes, &size) &&
-		service_prepare(service, call, bytes, size);
+							"the request is larger than %zu bytes", request->body.maximum);
+	return plain_body(request, &bytes, &size) && service_prepare(service, call, bytes, size);
 }
 
 static void
@@ -512,16 +276,16 @@ log_arrival(http_request *request)
 
 	if (request->server->options.log == NULL)
 		return;
-	arrival.connection = *(const uint64_t *)
-		MHD_get_connection_info(request->connection,
-								MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	arrival.connection = *(const uint64_t *) MHD_get_connection_info(
+							  request->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+							  ->socket_context;
 	arrival.http_method = request->http_method;
 	arrival.path = request->path;
 	arrival.method = request->call.method != NULL ? request->call.method->name : NULL;
 	arrival.format = wire_format_name(request->call.format);
 	arrival.headers = request->headers;
-	arrival.header_count = request->header_count < MAX_HEADERS ?
-		request->header_count : MAX_HEADERS;
+	arrival.header_count =
+		request->header_count < MAX_HEADERS ? request->header_count : MAX_HEADERS;
 	arrival.body = request->body.bytes;
 	arrival.body_size = request->body.size;
 	arrival.fault = request->fault != NULL ? fault_kind_name(request->fault->kind) : NULL;
@@ -552,7 +316,7 @@ run(http_request *request)
 {
 	const fault *fault = request->fault;
 	service_call *call = &request->call;
-	bool		stalled = fault != NULL && fault->kind == FAULT_STALL;
+	bool stalled = fault != NULL && fault->kind == FAULT_STALL;
 
 	if (stalled && !fault->after)
 		service_forgive(call, monotonic_us() - request->rest_us);
@@ -598,8 +362,7 @@ receive(http_request *request, const char *bytes, size_t *size)
 		return arrived(request);
 	__atomic_store_n(&request->server->received_us, monotonic_us(), __ATOMIC_RELAXED);
 	/* What passes the cap is read and forgotten, so that the answer arrives. */
-	if (!request->too_large &&
-		!verdict_buffer_append(&request->body, bytes, *size))
+	if (!request->too_large && !verdict_buffer_append(&request->body, bytes, *size))
 	{
 		if (request->body.state == VERDICT_BUFFER_NO_MEMORY)
 			return MHD_NO;
@@ -617,7 +380,7 @@ static enum MHD_Result
 begin(http_request *request)
 {
 	const char *length = NULL;
-	bool		asks = false;
+	bool asks = false;
 
 	for (size_t i = 0; i < request->header_count && i < MAX_HEADERS; i++)
 	{
@@ -636,9 +399,8 @@ begin(http_request *request)
 }
 
 static enum MHD_Result
-handle(void *argument, struct MHD_Connection *connection, const char *url,
-	   const char *http_method, const char *version, const char *bytes,
-	   size_t *size, void **context)
+handle(void *argument, struct MHD_Connection *connection, const char *url, const char *http_method,
+	   const char *version, const char *bytes, size_t *size, void **context)
 {
 	http_server *server = argument;
 	http_request *request = *context;
@@ -646,11 +408,18 @@ handle(void *argument, struct MHD_Connection *connection, const char *url,
 	(void) version;
 	if (request == NULL)
 	{
-		request = request_create(server, connection);
+		request = request_take(&server->pool);
 		if (request == NULL)
 			return MHD_NO;
 		*context = request;
-		read_head(request, url, http_method);
+		request->server = server;
+		request->connection = connection;
+		__atomic_add_fetch(&server->receiving, 1, __ATOMIC_RELAXED);
+		request_read_head(request, server->options.path_prefix, url, http_method);
+		__atomic_add_fetch(
+			&server->requests[request->call.method != NULL ? request->call.method->index
+														   : SERVICE_METHOD_COUNT],
+			1, __ATOMIC_RELAXED);
 		return begin(request);
 	}
 	if (__atomic_load_n(&server->stopping, __ATOMIC_RELAXED))
@@ -670,28 +439,34 @@ handle(void *argument, struct MHD_Connection *connection, const char *url,
 }
 
 static void
-request_completed(void *argument, struct MHD_Connection *connection,
-				  void **context, enum MHD_RequestTerminationCode how)
+request_completed(void *argument, struct MHD_Connection *connection, void **context,
+				  enum MHD_RequestTerminationCode how)
 {
-	(void) argument;
+	http_server *server = argument;
+	http_request *request = *context;
+
 	(void) connection;
 	(void) how;
-	if (*context != NULL)
-		request_recycle(*context);
+	if (request == NULL)
+		return;
+	service_drop(server->options.service, &request->call);
+	__atomic_sub_fetch(request->step == STEP_RECEIVE ? &server->receiving : &server->running, 1,
+					   __ATOMIC_RELAXED);
+	request_give(&server->pool, request);
 	*context = NULL;
 }
 
 /* Each connection has its number, for the log. */
 static void
-connection_changed(void *argument, struct MHD_Connection *connection,
-				   void **context, enum MHD_ConnectionNotificationCode what)
+connection_changed(void *argument, struct MHD_Connection *connection, void **context,
+				   enum MHD_ConnectionNotificationCode what)
 {
 	http_server *server = argument;
 
 	(void) connection;
 	if (what == MHD_CONNECTION_NOTIFY_STARTED)
 	{
-		uint64_t   *number = malloc(sizeof(*number));
+		uint64_t *number = malloc(sizeof(*number));
 
 		if (number == NULL)
 			abort();
@@ -715,33 +490,27 @@ http_server *
 http_start(const http_options *options)
 {
 	http_server *server = calloc(1, sizeof(*server));
-	unsigned	flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem tls[] = {
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *) options->tls_certificate},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) options->tls_key},
-		{MHD_OPTION_END, 0, NULL}
-	};
+		{MHD_OPTION_END, 0, NULL}};
 
 	if (server == NULL)
 		return NULL;
 	server->options = *options;
-	server->prefix_size = strlen(options->path_prefix);
+	server->pool.max_request_bytes = options->max_request_bytes;
 	if (options->tls_certificate != NULL)
 		flags |= MHD_USE_TLS;
 	else
 		tls[0].option = MHD_OPTION_END;
-	server->daemon =
-		MHD_start_daemon(flags, 0, NULL, NULL, handle, server,
-						 MHD_OPTION_LISTEN_SOCKET, options->listen_socket,
-						 MHD_OPTION_NOTIFY_COMPLETED, request_completed, server,
-						 MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
-						 MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server,
-						 MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
-						 MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS,
-						 MHD_OPTION_THREAD_STACK_SIZE, (size_t) STACK_BYTES,
-						 MHD_OPTION_STRICT_FOR_CLIENT, 1,
-						 MHD_OPTION_ARRAY, tls,
-						 MHD_OPTION_END);
+	server->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, options->listen_socket,
+		MHD_OPTION_NOTIFY_COMPLETED, request_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+		connection_changed, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server,
+		MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned) CONNECTIONS, MHD_OPTION_THREAD_STACK_SIZE, (size_t) STACK_BYTES,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (server->daemon == NULL)
 	{
 		free(server);
@@ -753,8 +522,7 @@ http_start(const http_options *options)
 uint64_t
 http_requests(http_server *server, const service_method *method)
 {
-	return __atomic_load_n(&server->requests[method != NULL ? method->index :
-											 SERVICE_METHOD_COUNT],
+	return __atomic_load_n(&server->requests[method != NULL ? method->index : SERVICE_METHOD_COUNT],
 						   __ATOMIC_RELAXED);
 }
 
@@ -768,15 +536,14 @@ is_quiet(http_server *server)
 	if (__atomic_load_n(&server->running, __ATOMIC_RELAXED) > 0)
 		return false;
 	return __atomic_load_n(&server->receiving, __ATOMIC_RELAXED) == 0 ||
-		monotonic_us() - __atomic_load_n(&server->received_us, __ATOMIC_RELAXED) >
-		PROGRESS_US;
+		   monotonic_us() - __atomic_load_n(&server->received_us, __ATOMIC_RELAXED) > PROGRESS_US;
 }
 
 static void
 wait_until_quiet(http_server *server, int patience_ms)
 {
 	static const struct timespec pause = {0, 2000000};
-	int64_t		end = monotonic_us() + (int64_t) patience_ms * 1000;
+	int64_t end = monotonic_us() + (int64_t) patience_ms * 1000;
 
 	while (!is_quiet(server) && monotonic_us() < end)
 		nanosleep(&pause, NULL);
@@ -785,7 +552,7 @@ wait_until_quiet(http_server *server, int patience_ms)
 void
 http_quiesce(http_server *server, int patience_ms)
 {
-	int			listen_socket;
+	int listen_socket;
 
 	__atomic_store_n(&server->closing, true, __ATOMIC_RELAXED);
 	listen_socket = MHD_quiesce_daemon(server->daemon);
@@ -806,12 +573,6 @@ void
 http_stop(http_server *server)
 {
 	MHD_stop_daemon(server->daemon);
-	while (server->kept != NULL)
-	{
-		http_request *request = server->kept;
-
-		server->kept = request->next;
-		request_free(request);
-	}
+	request_pool_free(&server->pool);
 	free(server);
 }

@@ -16,16 +16,16 @@ typedef struct http_server http_server;
 
 typedef struct http_options
 {
-	int			listen_socket;	/* of listen_at(); taken over on success */
-	const char *path_prefix;	/* "" or "/some/prefix", no slash at its end */
-	const char *tls_certificate;	/* PEM text; NULL = plain HTTP */
-	const char *tls_key;		/* PEM text */
-	size_t		max_request_bytes;	/* before and after decompression */
-	unsigned	idle_seconds;	/* a kept connection is closed after this */
-	service    *service;
-	faults	   *faults;
-	request_log *log;			/* NULL = requests are not logged */
-	timers	   *timers;
+	int listen_socket;			 /* of listen_at(); taken over on success */
+	const char *path_prefix;	 /* "" or "/some/prefix", no slash at its end */
+	const char *tls_certificate; /* PEM text; NULL = plain HTTP */
+	const char *tls_key;		 /* PEM text */
+	size_t max_request_bytes;	 /* before and after decompression */
+	unsigned idle_seconds;		 /* a kept connection is closed after this */
+	service *service;
+	faults *faults;
+	request_log *log; /* NULL = requests are not logged */
+	timers *timers;
 } http_options;
 
 /* Starts to serve.  NULL when it cannot. */
@@ -40,4 +40,4 @@ extern void http_stop(http_server *server);
 /* Requests of a method that arrived since the start; NULL = of no method. */
 extern uint64_t http_requests(http_server *server, const service_method *method);
 
-#endif							/* VERDICT_SERVER_HTTP_H */
+#endif /* VERDICT_SERVER_HTTP_H */

@@ -20,10 +20,9 @@
 static int
 open_socket(const struct addrinfo *info)
 {
-	int			fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC,
-							info->ai_protocol);
-	int			on = 1;
-	int			error;
+	int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC, info->ai_protocol);
+	int on = 1;
+	int error;
 
 	if (fd < 0)
 		return -1;
@@ -40,7 +39,7 @@ static unsigned
 port_of(int fd)
 {
 	struct sockaddr_storage address;
-	socklen_t	size = sizeof(address);
+	socklen_t size = sizeof(address);
 
 	if (getsockname(fd, (struct sockaddr *) &address, &size) != 0)
 		return 0;
@@ -50,17 +49,17 @@ port_of(int fd)
 }
 
 int
-listen_at(const char *address, const char *scheme, char *url, size_t url_size,
-		  char *message, size_t message_size)
+listen_at(const char *address, const char *scheme, char *url, size_t url_size, char *message,
+		  size_t message_size)
 {
 	struct addrinfo hints = {0};
 	struct addrinfo *list;
-	char		host[256];
+	char host[256];
 	const char *port = strrchr(address, ':');
 	const char *start = address;
-	size_t		size;
-	int			fd = -1;
-	int			result;
+	size_t size;
+	int fd = -1;
+	int result;
 
 	if (port == NULL || port == address || port[1] == '\0' ||
 		strspn(port + 1, "0123456789") != strlen(port + 1) ||
@@ -88,15 +87,13 @@ listen_at(const char *address, const char *scheme, char *url, size_t url_size,
 	result = getaddrinfo(host, port + 1, &hints, &list);
 	if (result != 0)
 	{
-		snprintf(message, message_size, "cannot listen at %s: %s", address,
-				 gai_strerror(result));
+		snprintf(message, message_size, "cannot listen at %s: %s", address, gai_strerror(result));
 		return -1;
 	}
 	for (struct addrinfo *info = list; info != NULL && fd < 0; info = info->ai_next)
 		fd = open_socket(info);
 	if (fd < 0)
-		snprintf(message, message_size, "cannot listen at %s: %s", address,
-				 strerror(errno));
+		snprintf(message, message_size, "cannot listen at %s: %s", address, strerror(errno));
 	else
 		snprintf(url, url_size, "%s://%.*s:%u", scheme, (int) (port - address), address,
 				 port_of(fd));

@@ -12,8 +12,7 @@
  * free one.  "url" receives "SCHEME://HOST:PORT" with the port that was taken.
  * -1 with a message for people on failure.
  */
-extern int	listen_at(const char *address, const char *scheme,
-					  char *url, size_t url_size,
-					  char *message, size_t message_size);
+extern int listen_at(const char *address, const char *scheme, char *url, size_t url_size,
+					 char *message, size_t message_size);
 
-#endif							/* VERDICT_SERVER_LISTEN_H */
+#endif /* VERDICT_SERVER_LISTEN_H */

@@ -17,38 +17,38 @@
 
 #define LOG_ENTRIES 100000
 #define LOG_BYTES (64 * 1024 * 1024)
-#define LOG_BODY_BYTES 4096		/* of a body kept as it is */
+#define LOG_BODY_BYTES 4096 /* of a body kept as it is */
 
 typedef struct log_entry
 {
-	uint64_t	number;
-	uint64_t	connection;
+	uint64_t number;
+	uint64_t connection;
 	struct timespec arrived;
-	size_t		size;			/* of this block */
-	size_t		header_count;
-	size_t		body_size;		/* whole */
-	size_t		body_kept;
+	size_t size; /* of this block */
+	size_t header_count;
+	size_t body_size; /* whole */
+	size_t body_kept;
 	unsigned char body_hash[SHA256_DIGEST_LENGTH];
-	const char *method;			/* static strings */
+	const char *method; /* static strings */
 	const char *format;
 	const char *fault;
 	const char *code;
-	bool		ended;
-	bool		executed;
-	bool		replayed;
-	int			status;
-	int64_t		duration_us;
+	bool ended;
+	bool executed;
+	bool replayed;
+	int status;
+	int64_t duration_us;
 	/* http method, path, names and values, each with its NUL; then the body */
-	char		bytes[];
+	char bytes[];
 } log_entry;
 
 struct request_log
 {
 	pthread_mutex_t mutex;
-	log_entry  *ring[LOG_ENTRIES];	/* of number n at n % LOG_ENTRIES */
-	uint64_t	oldest;			/* number of the oldest entry */
-	uint64_t	next;			/* number of the next entry */
-	size_t		bytes;
+	log_entry *ring[LOG_ENTRIES]; /* of number n at n % LOG_ENTRIES */
+	uint64_t oldest;			  /* number of the oldest entry */
+	uint64_t next;				  /* number of the next entry */
+	size_t bytes;
 };
 
 request_log *
@@ -97,8 +97,7 @@ request_log_destroy(request_log *log)
 static const char *
 value_to_keep(const char *name, const char *value)
 {
-	if (strcasecmp(name, "Authorization") == 0 ||
-		strcasecmp(name, "Proxy-Authorization") == 0 ||
+	if (strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Proxy-Authorization") == 0 ||
 		strcasecmp(name, "Cookie") == 0)
 		return "present";
 	return value != NULL ? value : "";
@@ -107,7 +106,7 @@ value_to_keep(const char *name, const char *value)
 static char *
 put_string(char *place, const char *string)
 {
-	size_t		size = strlen(string) + 1;
+	size_t size = strlen(string) + 1;
 
 	memcpy(place, string, size);
 	return place + size;
@@ -116,17 +115,16 @@ put_string(char *place, const char *string)
 uint64_t
 request_log_arrival(request_log *log, const request_arrival *arrival)
 {
-	size_t		kept = arrival->body_size < LOG_BODY_BYTES ? arrival->body_size :
-		LOG_BODY_BYTES;
-	size_t		size = sizeof(log_entry) + kept;
-	log_entry  *entry;
-	char	   *place;
-	uint64_t	number;
+	size_t kept = arrival->body_size < LOG_BODY_BYTES ? arrival->body_size : LOG_BODY_BYTES;
+	size_t size = sizeof(log_entry) + kept;
+	log_entry *entry;
+	char *place;
+	uint64_t number;
 
 	size += strlen(arrival->http_method) + strlen(arrival->path) + 2;
 	for (size_t i = 0; i < arrival->header_count; i++)
 		size += strlen(arrival->headers[2 * i]) + 2 +
-			strlen(value_to_keep(arrival->headers[2 * i], arrival->headers[2 * i + 1]));
+				strlen(value_to_keep(arrival->headers[2 * i], arrival->headers[2 * i + 1]));
 	entry = calloc(1, size);
 	if (entry == NULL)
 		return 0;
@@ -144,14 +142,14 @@ request_log_arrival(request_log *log, const request_arrival *arrival)
 	place = put_string(place, arrival->path);
 	for (size_t i = 0; i < arrival->header_count; i++)
 	{
-		char	   *name = place;
+		char *name = place;
 
 		place = put_string(place, arrival->headers[2 * i]);
 		for (; *name != '\0'; name++)
 			if (*name >= 'A' && *name <= 'Z')
 				*name = (char) (*name - 'A' + 'a');
-		place = put_string(place, value_to_keep(arrival->headers[2 * i],
-												arrival->headers[2 * i + 1]));
+		place =
+			put_string(place, value_to_keep(arrival->headers[2 * i], arrival->headers[2 * i + 1]));
 	}
 	if (kept > 0)
 		memcpy(place, arrival->body, kept);
@@ -174,7 +172,7 @@ request_log_end(request_log *log, uint64_t number, const request_end *end)
 	pthread_mutex_lock(&log->mutex);
 	if (number >= log->oldest && number < log->next)
 	{
-		log_entry  *entry = log->ring[number % LOG_ENTRIES];
+		log_entry *entry = log->ring[number % LOG_ENTRIES];
 
 		entry->ended = true;
 		entry->executed = end->executed;
@@ -190,8 +188,8 @@ static json_t *
 json_hex(const void *bytes, size_t size)
 {
 	static const char digits[] = "0123456789abcdef";
-	char	   *text = malloc(2 * size + 1);
-	json_t	   *json;
+	char *text = malloc(2 * size + 1);
+	json_t *json;
 
 	if (text == NULL)
 		return NULL;
@@ -211,8 +209,8 @@ json_hex(const void *bytes, size_t size)
 static json_t *
 json_text(const char *text)
 {
-	json_t	   *json = json_string(text);
-	json_t	   *hex;
+	json_t *json = json_string(text);
+	json_t *hex;
 
 	if (json != NULL)
 		return json;
@@ -235,8 +233,8 @@ json_text_or_null(const char *text)
 static void
 add_header(json_t *headers, const char *name, json_t *value)
 {
-	json_t	   *before = json_object_get(headers, name);
-	json_t	   *array;
+	json_t *before = json_object_get(headers, name);
+	json_t *array;
 
 	if (before == NULL)
 		json_object_set_new_nocheck(headers, name, value);
@@ -254,8 +252,8 @@ add_header(json_t *headers, const char *name, json_t *value)
 static json_t *
 entry_json(const log_entry *entry)
 {
-	json_t	   *json = json_object();
-	json_t	   *headers = json_object();
+	json_t *json = json_object();
+	json_t *headers = json_object();
 	const char *http_method = entry->bytes;
 	const char *path = http_method + strlen(http_method) + 1;
 	const char *place = path + strlen(path) + 1;
@@ -269,28 +267,25 @@ entry_json(const log_entry *entry)
 		add_header(headers, name, json_text(value));
 	}
 	json_object_set_new(json, "number", json_integer((json_int_t) entry->number));
-	json_object_set_new(json, "connection",
-						json_integer((json_int_t) entry->connection));
-	json_object_set_new(json, "arrived",
-						json_real((double) entry->arrived.tv_sec +
-								  (double) entry->arrived.tv_nsec / 1e9));
+	json_object_set_new(json, "connection", json_integer((json_int_t) entry->connection));
+	json_object_set_new(
+		json, "arrived",
+		json_real((double) entry->arrived.tv_sec + (double) entry->arrived.tv_nsec / 1e9));
 	json_object_set_new(json, "http_method", json_text(http_method));
 	json_object_set_new(json, "path", json_text(path));
 	json_object_set_new(json, "method", json_text_or_null(entry->method));
 	json_object_set_new(json, "format", json_text_or_null(entry->format));
 	json_object_set_new(json, "headers", headers);
-	json_object_set_new(json, "body_size",
-						json_integer((json_int_t) entry->body_size));
-	json_object_set_new(json, "body_sha256",
-						json_hex(entry->body_hash, sizeof(entry->body_hash)));
+	json_object_set_new(json, "body_size", json_integer((json_int_t) entry->body_size));
+	json_object_set_new(json, "body_sha256", json_hex(entry->body_hash, sizeof(entry->body_hash)));
 	/* cut bodies are recognised by their size and hash */
 	json_object_set_new(json, "body_hex", json_hex(place, entry->body_kept));
 	json_object_set_new(json, "fault", json_text_or_null(entry->fault));
 	json_object_set_new(json, "ended", json_boolean(entry->ended));
 	json_object_set_new(json, "executed", json_boolean(entry->executed));
 	json_object_set_new(json, "replayed", json_boolean(entry->replayed));
-	json_object_set_new(json, "status", entry->status != 0 ?
-						json_integer(entry->status) : json_null());
+	json_object_set_new(json, "status",
+						entry->status != 0 ? json_integer(entry->status) : json_null());
 	json_object_set_new(json, "code", json_text_or_null(entry->code));
 	json_object_set_new(json, "duration_us", json_integer(entry->duration_us));
 	return json;
@@ -299,7 +294,7 @@ entry_json(const log_entry *entry)
 json_t *
 request_log_json(request_log *log)
 {
-	json_t	   *array = json_array();
+	json_t *array = json_array();
 
 	if (array == NULL)
 		return NULL;

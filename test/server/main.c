@@ -19,17 +19,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000		/* for running requests at the end */
+#define PATIENCE_MS 5000 /* for running requests at the end */
 
 /* What runs; each may be missing while the program starts. */
 typedef struct program
 {
-	options		options;
-	engine	   *engine;
-	service    *service;
-	faults	   *faults;
+	options options;
+	engine *engine;
+	service *service;
+	faults *faults;
 	request_log *log;
-	timers	   *timers;
+	timers *timers;
 	http_server *http;
 	admin_server *admin;
 } program;
@@ -63,7 +63,7 @@ policy_is(program *program, const char *text)
 	Verdict__V1__GetPolicyRequest request = VERDICT__V1__GET_POLICY_REQUEST__INIT;
 	Verdict__V1__GetPolicyResponse *response;
 	engine_error error;
-	bool		same;
+	bool same;
 
 	if (!engine_get_policy(program->engine, &request, &response, &error))
 		return false;
@@ -80,8 +80,8 @@ load_policy(program *program)
 	engine_answer answer;
 	engine_error error;
 	const char *path = program->options.policy;
-	size_t		size;
-	bool		done = true;
+	size_t size;
+	bool done = true;
 
 	if (path == NULL)
 		return true;
@@ -134,7 +134,7 @@ static bool
 start_http(program *program, char *url, size_t url_size)
 {
 	http_options options = {0};
-	char		message[512];
+	char message[512];
 
 	options.path_prefix = program->options.path_prefix;
 	options.tls_certificate = program->options.tls_certificate;
@@ -145,9 +145,9 @@ start_http(program *program, char *url, size_t url_size)
 	options.faults = program->faults;
 	options.log = program->log;
 	options.timers = program->timers;
-	options.listen_socket = listen_at(program->options.listen,
-									  options.tls_certificate != NULL ? "https" : "http",
-									  url, url_size, message, sizeof(message));
+	options.listen_socket =
+		listen_at(program->options.listen, options.tls_certificate != NULL ? "https" : "http", url,
+				  url_size, message, sizeof(message));
 	if (options.listen_socket < 0)
 	{
 		complain("", message);
@@ -157,9 +157,9 @@ start_http(program *program, char *url, size_t url_size)
 	if (program->http == NULL)
 	{
 		close(options.listen_socket);
-		complain("", options.tls_certificate != NULL ?
-				 "cannot start to serve; are certificate and key PEM, and a pair?" :
-				 "cannot start to serve");
+		complain("", options.tls_certificate != NULL
+						 ? "cannot start to serve; are certificate and key PEM, and a pair?"
+						 : "cannot start to serve");
 	}
 	return program->http != NULL;
 }
@@ -168,7 +168,7 @@ static bool
 start_admin(program *program, char *url, size_t url_size)
 {
 	admin_options options;
-	char		message[512];
+	char message[512];
 
 	if (program->options.admin == NULL)
 		return true;
@@ -177,8 +177,8 @@ start_admin(program *program, char *url, size_t url_size)
 	options.service = program->service;
 	options.faults = program->faults;
 	options.log = program->log;
-	options.listen_socket = listen_at(program->options.admin, "http", url, url_size,
-									  message, sizeof(message));
+	options.listen_socket =
+		listen_at(program->options.admin, "http", url, url_size, message, sizeof(message));
 	if (options.listen_socket < 0)
 	{
 		complain("", message);
@@ -213,13 +213,13 @@ stop(program *program)
 int
 main(int argc, char **argv)
 {
-	program		program = {0};
-	pid_t		parent = getppid();
-	sigset_t	signals;
-	char		url[512];
-	char		admin_url[512];
-	bool		started;
-	int			received;
+	program program = {0};
+	pid_t parent = getppid();
+	sigset_t signals;
+	char url[512];
+	char admin_url[512];
+	bool started;
+	int received;
 
 	options_read(&program.options, argc, argv);
 	sigemptyset(&signals);
@@ -231,12 +231,12 @@ main(int argc, char **argv)
 	{
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
-			raise(SIGTERM);		/* it ended before the line above */
+			raise(SIGTERM); /* it ended before the line above */
 	}
 
-	started = open_engine(&program) && load_policy(&program) &&
-		start_service(&program) && start_http(&program, url, sizeof(url)) &&
-		start_admin(&program, admin_url, sizeof(admin_url));
+	started = open_engine(&program) && load_policy(&program) && start_service(&program) &&
+			  start_http(&program, url, sizeof(url)) &&
+			  start_admin(&program, admin_url, sizeof(admin_url));
 	if (started)
 	{
 		if (program.admin != NULL)

@@ -23,27 +23,27 @@
 typedef struct body
 {
 	verdict_buffer pieces[PIECES];
-	uint64_t	repeat[PIECES];
+	uint64_t repeat[PIECES];
 	/* Where the reader stands. */
-	int			piece;
-	uint64_t	round;
-	size_t		offset;
+	int piece;
+	uint64_t round;
+	size_t offset;
 	/* How it ends. */
-	uint64_t	left;			/* bytes to give out */
-	bool		breaks;			/* then the connection breaks; else it ends */
+	uint64_t left; /* bytes to give out */
+	bool breaks;   /* then the connection breaks; else it ends */
 	/* A slow one. */
-	int64_t		interval_ms;	/* 0 = at once */
-	size_t		step;			/* bytes after each interval */
-	bool		rested;
+	int64_t interval_ms; /* 0 = at once */
+	size_t step;		 /* bytes after each interval */
+	bool rested;
 	struct MHD_Connection *connection;
-	timers	   *timers;
+	timers *timers;
 	const bool *stopping;
 } body;
 
 static void
 body_free(void *argument)
 {
-	body	   *body = argument;
+	body *body = argument;
 
 	for (int i = 0; i < PIECES; i++)
 		verdict_buffer_free(&body->pieces[i]);
@@ -53,7 +53,7 @@ body_free(void *argument)
 static body *
 body_create(void)
 {
-	body	   *body = calloc(1, sizeof(*body));
+	body *body = calloc(1, sizeof(*body));
 
 	if (body == NULL)
 		return NULL;
@@ -68,7 +68,7 @@ body_create(void)
 static uint64_t
 body_size(const body *body)
 {
-	uint64_t	size = 0;
+	uint64_t size = 0;
 
 	for (int i = 0; i < PIECES; i++)
 		size += body->repeat[i] * body->pieces[i].size;
@@ -79,12 +79,12 @@ body_size(const body *body)
 static size_t
 body_take(body *body, char *target, size_t room)
 {
-	size_t		taken = 0;
+	size_t taken = 0;
 
 	while (taken < room && body->piece < PIECES)
 	{
 		const verdict_buffer *piece = &body->pieces[body->piece];
-		size_t		size = piece->size - body->offset;
+		size_t size = piece->size - body->offset;
 
 		if (size == 0 || body->round == body->repeat[body->piece])
 		{
@@ -114,12 +114,11 @@ resume(void *argument)
 static ssize_t
 body_read(void *argument, uint64_t position, char *target, size_t room)
 {
-	body	   *body = argument;
+	body *body = argument;
 
 	(void) position;
 	if (body->left == 0)
-		return body->breaks ? MHD_CONTENT_READER_END_WITH_ERROR :
-			MHD_CONTENT_READER_END_OF_STREAM;
+		return body->breaks ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
 	if (body->interval_ms > 0)
 	{
 		if (__atomic_load_n(body->stopping, __ATOMIC_RELAXED))
@@ -152,7 +151,7 @@ append_unknown_field(verdict_buffer *out, size_t size)
 {
 	/* field 2047, length-delimited; then the length in 4 bytes */
 	unsigned char head[6] = {0xfa, 0x7f};
-	size_t		length = size - sizeof(head);
+	size_t length = size - sizeof(head);
 	static const char nothing[1024];
 
 	for (int i = 0; i < 4; i++)
@@ -160,7 +159,7 @@ append_unknown_field(verdict_buffer *out, size_t size)
 	verdict_buffer_append(out, head, sizeof(head));
 	while (length > 0)
 	{
-		size_t		step = length < sizeof(nothing) ? length : sizeof(nothing);
+		size_t step = length < sizeof(nothing) ? length : sizeof(nothing);
 
 		verdict_buffer_append(out, nothing, step);
 		length -= step;
@@ -191,28 +190,26 @@ static bool
 compress_body(body *body)
 {
 	verdict_buffer plain[PIECES];
-	bool		done;
+	bool done;
 
 	memcpy(plain, body->pieces, sizeof(plain));
 	for (int i = 0; i < PIECES; i++)
 		verdict_buffer_init(&body->pieces[i], service_host(), 8 * GZIP_BLOCK_SIZE);
-	done = gzip_pieces(&plain[0], &plain[1], body->repeat[1], &plain[2],
-					   &body->pieces[0], &body->pieces[1], &body->pieces[2]);
+	done = gzip_pieces(&plain[0], &plain[1], body->repeat[1], &plain[2], &body->pieces[0],
+					   &body->pieces[1], &body->pieces[2]);
 	for (int i = 0; i < PIECES; i++)
 		verdict_buffer_free(&plain[i]);
 	return done;
 }
 
 struct MHD_Response *
-misbehave_response(const fault *fault, wire_format format,
-				   const void *honest, size_t honest_size,
-				   struct MHD_Connection *connection,
-				   timers *timers, const bool *stopping)
+misbehave_response(const fault *fault, wire_format format, const void *honest, size_t honest_size,
+				   struct MHD_Connection *connection, timers *timers, const bool *stopping)
 {
 	struct MHD_Response *response;
-	body	   *body = body_create();
-	uint64_t	declared;
-	bool		good = true;
+	body *body = body_create();
+	uint64_t declared;
+	bool good = true;
 
 	if (body == NULL)
 		return NULL;
@@ -248,26 +245,25 @@ misbehave_response(const fault *fault, wire_format format,
 			if (fault->kind != FAULT_CUT)
 				declared = MHD_SIZE_UNKNOWN;
 			else if (declared == body->left)
-				declared += 16;	/* all of it, and more is promised */
+				declared += 16; /* all of it, and more is promised */
 			break;
 		case FAULT_DRIP:
-			body->interval_ms = fault->bytes_per_second < 1000 ?
-				1000 / fault->bytes_per_second : 1;
+			body->interval_ms = fault->bytes_per_second < 1000 ? 1000 / fault->bytes_per_second : 1;
 			body->step = (size_t) ((fault->bytes_per_second * body->interval_ms + 999) / 1000);
 			break;
 		default:
 			break;
 	}
-	response = good ? MHD_create_response_from_callback(declared, BLOCK_SIZE, body_read,
-														body, body_free) : NULL;
+	response =
+		good ? MHD_create_response_from_callback(declared, BLOCK_SIZE, body_read, body, body_free)
+			 : NULL;
 	if (response == NULL)
 	{
 		body_free(body);
 		return NULL;
 	}
 	if (fault->kind == FAULT_CUT_UNDELIMITED)
-		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
-								 MHD_RO_END);
+		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	if (fault->kind == FAULT_GZIP_BOMB)
 		MHD_add_response_header(response, "Content-Encoding", "gzip");
 	return response;
@@ -277,12 +273,12 @@ misbehave_response(const fault *fault, wire_format format,
 typedef struct flood
 {
 	struct MHD_Connection *connection;
-	int			fd;
+	int fd;
 	verdict_buffer head;
-	verdict_buffer line;		/* one header of 1,024 bytes */
-	size_t		offset;			/* in the head, the line or the end */
-	int64_t		lines;			/* still to write; -1 = the end is being written */
-	timers	   *timers;
+	verdict_buffer line; /* one header of 1,024 bytes */
+	size_t offset;		 /* in the head, the line or the end */
+	int64_t lines;		 /* still to write; -1 = the end is being written */
+	timers *timers;
 	const bool *stopping;
 } flood;
 
@@ -295,8 +291,8 @@ flood_write(flood *flood)
 	while (!__atomic_load_n(flood->stopping, __ATOMIC_RELAXED))
 	{
 		const char *bytes;
-		size_t		size;
-		ssize_t		sent;
+		size_t size;
+		ssize_t sent;
 
 		if (flood->head.size > 0)
 			bytes = flood->head.bytes, size = flood->head.size;
@@ -325,7 +321,7 @@ flood_write(flood *flood)
 static void
 flood_turn(void *argument)
 {
-	flood	   *flood = argument;
+	flood *flood = argument;
 
 	if (!flood_write(flood) && timers_add(flood->timers, 2, flood_turn, flood))
 		return;
@@ -336,13 +332,12 @@ flood_turn(void *argument)
 }
 
 bool
-misbehave_flood(const fault *fault, wire_format format,
-				struct MHD_Connection *connection,
+misbehave_flood(const fault *fault, wire_format format, struct MHD_Connection *connection,
 				timers *timers, const bool *stopping)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	flood	   *flood = calloc(1, sizeof(*flood));
+	flood *flood = calloc(1, sizeof(*flood));
 
 	if (flood == NULL)
 		return false;
@@ -360,8 +355,7 @@ misbehave_flood(const fault *fault, wire_format format,
 	while (flood->line.size < 1022)
 		verdict_buffer_append(&flood->line, "x", 1);
 	verdict_buffer_append_string(&flood->line, "\r\n");
-	if (flood->head.state != VERDICT_BUFFER_OK ||
-		flood->line.state != VERDICT_BUFFER_OK ||
+	if (flood->head.state != VERDICT_BUFFER_OK || flood->line.state != VERDICT_BUFFER_OK ||
 		!timers_add(timers, 0, flood_turn, flood))
 	{
 		verdict_buffer_free(&flood->head);

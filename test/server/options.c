@@ -53,16 +53,14 @@ static const struct option long_options[] = {
 	{"idle-timeout", required_argument, NULL, OPTION_IDLE_TIMEOUT},
 	{"exit-with-parent", no_argument, NULL, OPTION_EXIT_WITH_PARENT},
 	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0}
-};
+	{NULL, 0, NULL, 0}};
 
-static void fail(const char *format,...)
-			__attribute__((format(printf, 1, 2), noreturn));
+static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 static void
-fail(const char *format,...)
+fail(const char *format, ...)
 {
-	va_list		arguments;
+	va_list arguments;
 
 	fputs("verdict-dev: ", stderr);
 	va_start(arguments, format);
@@ -117,11 +115,11 @@ help(void)
 char *
 read_file(const char *path, size_t *size)
 {
-	FILE	   *file = fopen(path, "rb");
-	char	   *text = NULL;
-	size_t		used = 0;
-	size_t		room = 0;
-	int			error = 0;
+	FILE *file = fopen(path, "rb");
+	char *text = NULL;
+	size_t used = 0;
+	size_t room = 0;
+	int error = 0;
 
 	if (file == NULL)
 		return NULL;
@@ -129,7 +127,7 @@ read_file(const char *path, size_t *size)
 	{
 		if (used + 1 >= room)
 		{
-			char	   *larger = realloc(text, room = room * 2 + 4096);
+			char *larger = realloc(text, room = room * 2 + 4096);
 
 			if (larger == NULL || room > FILE_MAX)
 			{
@@ -163,8 +161,8 @@ read_file(const char *path, size_t *size)
 static char *
 read_or_fail(const char *path)
 {
-	size_t		size;
-	char	   *text = read_file(path, &size);
+	size_t size;
+	char *text = read_file(path, &size);
 
 	if (text == NULL)
 		fail("cannot read \"%s\": %s", path, strerror(errno));
@@ -180,8 +178,7 @@ add_key(options *options, const char *key)
 			fail("an API key must be visible ASCII characters");
 	if (*key == '\0')
 		fail("an API key must not be empty");
-	options->api_keys = realloc(options->api_keys,
-								(options->api_key_count + 1) * sizeof(char *));
+	options->api_keys = realloc(options->api_keys, (options->api_key_count + 1) * sizeof(char *));
 	if (options->api_keys == NULL ||
 		(options->api_keys[options->api_key_count++] = strdup(key)) == NULL)
 		fail("out of memory");
@@ -190,10 +187,10 @@ add_key(options *options, const char *key)
 static void
 add_keys_of_file(options *options, const char *path)
 {
-	char	   *text = read_or_fail(path);
-	size_t		before = options->api_key_count;
-	char	   *rest = text;
-	char	   *line;
+	char *text = read_or_fail(path);
+	size_t before = options->api_key_count;
+	char *rest = text;
+	char *line;
 
 	while ((line = strsep(&rest, "\r\n")) != NULL)
 		if (*line != '\0')
@@ -204,16 +201,15 @@ add_keys_of_file(options *options, const char *path)
 }
 
 static unsigned long
-number(const char *name, const char *text, unsigned long minimum,
-	   unsigned long maximum)
+number(const char *name, const char *text, unsigned long minimum, unsigned long maximum)
 {
-	char	   *end;
+	char *end;
 	unsigned long value;
 
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 ||
-		value < minimum || value > maximum)
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < minimum ||
+		value > maximum)
 		fail("--%s must be a number from %lu to %lu", name, minimum, maximum);
 	return value;
 }
@@ -221,8 +217,8 @@ number(const char *name, const char *text, unsigned long minimum,
 static char *
 check_prefix(const char *prefix)
 {
-	char	   *copy = strdup(prefix);
-	size_t		size;
+	char *copy = strdup(prefix);
+	size_t size;
 
 	if (copy == NULL)
 		fail("out of memory");
@@ -243,7 +239,7 @@ options_read(options *options, int argc, char **argv)
 	const char *prefix = "";
 	const char *certificate = NULL;
 	const char *key = NULL;
-	int			option;
+	int option;
 
 	memset(options, 0, sizeof(*options));
 	options->listen = DEFAULT_LISTEN;
@@ -289,8 +285,8 @@ options_read(options *options, int argc, char **argv)
 				options->max_batch = (uint32_t) number("max-batch", optarg, 1, UINT32_MAX);
 				break;
 			case OPTION_MAX_REQUEST_BYTES:
-				options->max_request_bytes = number("max-request-bytes", optarg, 1,
-													1024 * 1024 * 1024);
+				options->max_request_bytes =
+					number("max-request-bytes", optarg, 1, 1024 * 1024 * 1024);
 				break;
 			case OPTION_IDLE_TIMEOUT:
 				options->idle_seconds = (unsigned) number("idle-timeout", optarg, 1, 86400);

@@ -12,20 +12,20 @@
 typedef struct options
 {
 	const char *listen;
-	const char *admin;			/* NULL = no admin address */
-	const char *data;			/* SQLite file; NULL = in memory */
-	const char *policy;			/* file to load at the start */
-	char	  **api_keys;		/* own memory */
-	size_t		api_key_count;
-	char	   *tls_certificate;	/* PEM text, own memory; NULL = plain HTTP */
-	char	   *tls_key;
-	char	   *path_prefix;	/* "" or "/some/prefix"; own memory */
-	uint32_t	max_rows;
-	uint32_t	max_page;
-	uint32_t	max_batch;
-	size_t		max_request_bytes;
-	unsigned	idle_seconds;
-	bool		exit_with_parent;
+	const char *admin;	/* NULL = no admin address */
+	const char *data;	/* SQLite file; NULL = in memory */
+	const char *policy; /* file to load at the start */
+	char **api_keys;	/* own memory */
+	size_t api_key_count;
+	char *tls_certificate; /* PEM text, own memory; NULL = plain HTTP */
+	char *tls_key;
+	char *path_prefix; /* "" or "/some/prefix"; own memory */
+	uint32_t max_rows;
+	uint32_t max_page;
+	uint32_t max_batch;
+	size_t max_request_bytes;
+	unsigned idle_seconds;
+	bool exit_with_parent;
 } options;
 
 /*
@@ -38,4 +38,4 @@ extern void options_free(options *options);
 /* The whole file as text with a NUL, own memory; NULL with errno set. */
 extern char *read_file(const char *path, size_t *size);
 
-#endif							/* VERDICT_SERVER_OPTIONS_H */
+#endif /* VERDICT_SERVER_OPTIONS_H */

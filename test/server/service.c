@@ -31,17 +31,17 @@
 
 typedef struct api_key
 {
-	char	   *text;
-	size_t		size;
-	uint8_t		fingerprint[ENGINE_CALLER_SIZE];
+	char *text;
+	size_t size;
+	uint8_t fingerprint[ENGINE_CALLER_SIZE];
 } api_key;
 
 struct service
 {
-	engine	   *engine;
-	api_key    *keys;
-	size_t		key_count;
-	uint64_t	executions[SERVICE_METHOD_COUNT];
+	engine *engine;
+	api_key *keys;
+	size_t key_count;
+	uint64_t executions[SERVICE_METHOD_COUNT];
 };
 
 const service_method service_methods[SERVICE_METHOD_COUNT] = {
@@ -85,7 +85,7 @@ service_host(void)
 service *
 service_create(const service_options *options)
 {
-	service    *service = calloc(1, sizeof(*service));
+	service *service = calloc(1, sizeof(*service));
 
 	if (service == NULL)
 		return NULL;
@@ -98,7 +98,7 @@ service_create(const service_options *options)
 	}
 	for (size_t i = 0; i < options->api_key_count; i++)
 	{
-		api_key    *key = &service->keys[i];
+		api_key *key = &service->keys[i];
 
 		key->text = strdup(options->api_keys[i]);
 		if (key->text == NULL)
@@ -173,10 +173,10 @@ service_call_free(service_call *call)
 }
 
 bool
-service_fail(service_call *call, verdict_code code, const char *format,...)
+service_fail(service_call *call, verdict_code code, const char *format, ...)
 {
-	char		message[1024];
-	va_list		arguments;
+	char message[1024];
+	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
@@ -193,7 +193,7 @@ service_fail(service_call *call, verdict_code code, const char *format,...)
 static bool
 is_visible(const char *text, size_t longest)
 {
-	size_t		size = strlen(text);
+	size_t size = strlen(text);
 
 	for (size_t i = 0; i < size; i++)
 		if (text[i] < 0x21 || text[i] > 0x7e)
@@ -215,7 +215,7 @@ bool
 service_admit(service *service, service_call *call)
 {
 	const char *token = bearer_token(call->headers.authorization);
-	size_t		size = token != NULL ? strlen(token) : 0;
+	size_t size = token != NULL ? strlen(token) : 0;
 	const api_key *found = NULL;
 
 	memset(call->mutation.caller, 0, sizeof(call->mutation.caller));
@@ -223,13 +223,12 @@ service_admit(service *service, service_call *call)
 		return true;
 	/* Every key is looked at, so that the time tells nothing of which one. */
 	for (size_t i = 0; i < service->key_count; i++)
-		if (size == service->keys[i].size &&
-			CRYPTO_memcmp(token, service->keys[i].text, size) == 0)
+		if (size == service->keys[i].size && CRYPTO_memcmp(token, service->keys[i].text, size) == 0)
 			found = &service->keys[i];
 	if (found == NULL)
 		return service_fail(call, VERDICT_UNAUTHENTICATED,
-							token == NULL ? "an API key is needed" :
-							"the API key is not known here");
+							token == NULL ? "an API key is needed"
+										  : "the API key is not known here");
 	memcpy(call->mutation.caller, found->fingerprint, sizeof(found->fingerprint));
 	return true;
 }
@@ -238,8 +237,8 @@ service_admit(service *service, service_call *call)
 static int64_t
 parse_timeout(const char *text)
 {
-	int64_t		timeout = 0;
-	size_t		size = strlen(text);
+	int64_t timeout = 0;
+	size_t size = strlen(text);
 
 	if (size < 1 || size > 10)
 		return 0;
@@ -260,41 +259,40 @@ check_headers(service_call *call)
 	verdict_revision revision;
 
 	if (headers->repeated != NULL)
-		return service_fail(call, VERDICT_INVALID_ARGUMENT,
-							"header %s came more than once", headers->repeated);
-	if (headers->protocol_version != NULL &&
-		strcmp(headers->protocol_version, "1") != 0)
+		return service_fail(call, VERDICT_INVALID_ARGUMENT, "header %s came more than once",
+							headers->repeated);
+	if (headers->protocol_version != NULL && strcmp(headers->protocol_version, "1") != 0)
 		return service_fail(call, VERDICT_INVALID_ARGUMENT,
 							"header Connect-Protocol-Version must be 1");
 	if (headers->timeout_ms != NULL)
 	{
-		int64_t		timeout = parse_timeout(headers->timeout_ms);
+		int64_t timeout = parse_timeout(headers->timeout_ms);
 
 		if (timeout == 0)
-			return service_fail(call, VERDICT_INVALID_ARGUMENT,
-								"header Connect-Timeout-Ms must be a positive integer of at most 10 digits");
+			return service_fail(
+				call, VERDICT_INVALID_ARGUMENT,
+				"header Connect-Timeout-Ms must be a positive integer of at most 10 digits");
 		call->deadline_us = call->started_us + timeout * 1000;
 	}
-	if (headers->session_id != NULL &&
-		!is_visible(headers->session_id, VERDICT_SESSION_ID_MAX))
+	if (headers->session_id != NULL && !is_visible(headers->session_id, VERDICT_SESSION_ID_MAX))
 		return service_fail(call, VERDICT_INVALID_ARGUMENT,
 							"header Verdict-Session-Id must be 1 to 128 visible ASCII characters");
 	if (headers->consistency != NULL &&
 		!verdict_consistency_parse(headers->consistency, &consistency))
-		return service_fail(call, VERDICT_INVALID_ARGUMENT,
-							"header Verdict-Consistency must be session, eventual or authoritative");
-	if (headers->idempotency_key != NULL &&
-		!verdict_key_valid(headers->idempotency_key))
+		return service_fail(
+			call, VERDICT_INVALID_ARGUMENT,
+			"header Verdict-Consistency must be session, eventual or authoritative");
+	if (headers->idempotency_key != NULL && !verdict_key_valid(headers->idempotency_key))
 		return service_fail(call, VERDICT_INVALID_ARGUMENT,
 							"header Idempotency-Key must be 1 to 255 visible ASCII characters");
 	if (headers->revision != NULL)
 	{
-		if (!verdict_revision_parse(headers->revision, strlen(headers->revision),
-									&revision))
+		if (!verdict_revision_parse(headers->revision, strlen(headers->revision), &revision))
 			return service_fail(call, VERDICT_INVALID_ARGUMENT,
 								"header Verdict-Revision is malformed");
-		return service_fail(call, VERDICT_FAILED_PRECONDITION,
-							"this instance stands alone and has no revisions; the one given is of another");
+		return service_fail(
+			call, VERDICT_FAILED_PRECONDITION,
+			"this instance stands alone and has no revisions; the one given is of another");
 	}
 	return true;
 }
@@ -309,8 +307,7 @@ check_deadline(service_call *call)
 }
 
 bool
-service_prepare(service *service, service_call *call,
-				const void *body, size_t body_size)
+service_prepare(service *service, service_call *call, const void *body, size_t body_size)
 {
 	verdict_status status;
 
@@ -318,8 +315,8 @@ service_prepare(service *service, service_call *call,
 	if (!check_headers(call))
 		return false;
 	verdict_status_init(&status);
-	call->request = wire_decode(&call->arena, call->format, call->method->request,
-								body, body_size, &status);
+	call->request =
+		wire_decode(&call->arena, call->format, call->method->request, body, body_size, &status);
 	if (call->request == NULL)
 		return service_fail(call, status.code, "%s", status.message);
 	call->mutation.method = call->method->engine_method;
@@ -360,7 +357,7 @@ service_forgive(service_call *call, int64_t waited_us)
 static ProtobufCMessage *
 execute(service *service, service_call *call, engine_error *error)
 {
-	engine	   *engine = service->engine;
+	engine *engine = service->engine;
 
 	if (call->method->mutation)
 	{
@@ -374,41 +371,41 @@ execute(service *service, service_call *call, engine_error *error)
 	switch (call->method->index)
 	{
 		case 0:
-			{
-				Verdict__V1__AuthorizeResponse *authorize = NULL;
+		{
+			Verdict__V1__AuthorizeResponse *authorize = NULL;
 
-				if (engine_authorize(engine, (const Verdict__V1__AuthorizeRequest *) call->request,
-									 &authorize, error))
-					return &authorize->base;
-				return NULL;
-			}
+			if (engine_authorize(engine, (const Verdict__V1__AuthorizeRequest *) call->request,
+								 &authorize, error))
+				return &authorize->base;
+			return NULL;
+		}
 		case 1:
-			{
-				Verdict__V1__QueryResponse *query = NULL;
+		{
+			Verdict__V1__QueryResponse *query = NULL;
 
-				if (engine_query(engine, (const Verdict__V1__QueryRequest *) call->request,
-								 &query, error))
-					return &query->base;
-				return NULL;
-			}
+			if (engine_query(engine, (const Verdict__V1__QueryRequest *) call->request, &query,
+							 error))
+				return &query->base;
+			return NULL;
+		}
 		case 2:
-			{
-				Verdict__V1__ListFactsResponse *list = NULL;
+		{
+			Verdict__V1__ListFactsResponse *list = NULL;
 
-				if (engine_list_facts(engine, (const Verdict__V1__ListFactsRequest *) call->request,
-									  &list, error))
-					return &list->base;
-				return NULL;
-			}
+			if (engine_list_facts(engine, (const Verdict__V1__ListFactsRequest *) call->request,
+								  &list, error))
+				return &list->base;
+			return NULL;
+		}
 		default:
-			{
-				Verdict__V1__GetPolicyResponse *policy = NULL;
+		{
+			Verdict__V1__GetPolicyResponse *policy = NULL;
 
-				if (engine_get_policy(engine, (const Verdict__V1__GetPolicyRequest *) call->request,
-									  &policy, error))
-					return &policy->base;
-				return NULL;
-			}
+			if (engine_get_policy(engine, (const Verdict__V1__GetPolicyRequest *) call->request,
+								  &policy, error))
+				return &policy->base;
+			return NULL;
+		}
 	}
 }
 
@@ -429,11 +426,9 @@ service_run(service *service, service_call *call)
 	}
 	call->executed = !call->replayed;
 	if (call->executed)
-		__atomic_add_fetch(&service->executions[call->method->index], 1,
-						   __ATOMIC_RELAXED);
+		__atomic_add_fetch(&service->executions[call->method->index], 1, __ATOMIC_RELAXED);
 	if (!wire_encode(&call->answer, call->format, response))
-		service_fail(call, VERDICT_RESOURCE_EXHAUSTED,
-					 "the answer is too large; ask with a limit");
+		service_fail(call, VERDICT_RESOURCE_EXHAUSTED, "the answer is too large; ask with a limit");
 	protobuf_c_message_free_unpacked(response, NULL);
 	/* A mutation that ran has its effect whatever the clock says. */
 	if (!call->method->mutation)

@@ -28,18 +28,18 @@ typedef struct service service;
 
 typedef struct service_options
 {
-	engine	   *engine;
+	engine *engine;
 	/* Keys that are let in; none = everybody is.  Copied. */
 	const char *const *api_keys;
-	size_t		api_key_count;
+	size_t api_key_count;
 } service_options;
 
 typedef struct service_method
 {
-	const char *name;			/* "Authorize", ... */
-	int			index;			/* 0 to SERVICE_METHOD_COUNT - 1 */
-	bool		mutation;
-	engine_method engine_method;	/* of a mutation */
+	const char *name; /* "Authorize", ... */
+	int index;		  /* 0 to SERVICE_METHOD_COUNT - 1 */
+	bool mutation;
+	engine_method engine_method; /* of a mutation */
 	const ProtobufCMessageDescriptor *request;
 } service_method;
 
@@ -48,8 +48,7 @@ typedef struct service_method
 /* In the order of the schema. */
 extern const service_method service_methods[SERVICE_METHOD_COUNT];
 /* NULL when there is no such method. */
-extern const service_method *service_method_by_name(const char *name,
-													size_t size);
+extern const service_method *service_method_by_name(const char *name, size_t size);
 
 /* Values as they came; NULL = absent. */
 typedef struct service_headers
@@ -61,7 +60,7 @@ typedef struct service_headers
 	const char *revision;
 	const char *consistency;
 	const char *idempotency_key;
-	const char *repeated;		/* name of a header of these that came twice */
+	const char *repeated; /* name of a header of these that came twice */
 } service_headers;
 
 typedef struct service_call
@@ -70,18 +69,18 @@ typedef struct service_call
 	const service_method *method;
 	wire_format format;
 	service_headers headers;
-	int64_t		started_us;		/* of the monotonic clock: the deadline's start */
+	int64_t started_us; /* of the monotonic clock: the deadline's start */
 
 	/* What became of it. */
-	verdict_code code;			/* VERDICT_OK until something fails */
-	int			http_status;	/* that goes out */
-	bool		executed;
-	bool		replayed;
-	verdict_buffer answer;		/* the body: of the format, or a JSON error */
+	verdict_code code; /* VERDICT_OK until something fails */
+	int http_status;   /* that goes out */
+	bool executed;
+	bool replayed;
+	verdict_buffer answer; /* the body: of the format, or a JSON error */
 
 	/* Own to service.c. */
-	int64_t		deadline_us;	/* 0 = none */
-	bool		held;
+	int64_t deadline_us; /* 0 = none */
+	bool held;
 	engine_mutation mutation;
 	ProtobufCMessage *request;
 	verdict_arena arena;
@@ -98,9 +97,8 @@ extern void service_call_reset(service_call *call);
 extern void service_call_free(service_call *call);
 
 /* Makes an error the answer of the call; always returns false. */
-extern bool service_fail(service_call *call, verdict_code code,
-						 const char *format,...)
-			__attribute__((format(printf, 3, 4)));
+extern bool service_fail(service_call *call, verdict_code code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * Checks the credential alone, so that a stranger learns nothing else.  False
@@ -108,8 +106,8 @@ extern bool service_fail(service_call *call, verdict_code code,
  */
 extern bool service_admit(service *service, service_call *call);
 /* Checks the headers and decodes the body.  False with the error as the answer. */
-extern bool service_prepare(service *service, service_call *call,
-							const void *body, size_t body_size);
+extern bool
+service_prepare(service *service, service_call *call, const void *body, size_t body_size);
 /*
  * Marks the key of a prepared mutation as running, before a delay.  False with
  * the error as the answer.  Nothing for a read or without a key.
@@ -128,4 +126,4 @@ extern uint64_t service_executions(service *service, const service_method *metho
 /* The host table of the server's own buffers: malloc() and free(). */
 extern const verdict_host *service_host(void);
 
-#endif							/* VERDICT_SERVER_SERVICE_H */
+#endif /* VERDICT_SERVER_SERVICE_H */

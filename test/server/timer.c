@@ -13,20 +13,20 @@
 
 typedef struct timer_entry
 {
-	int64_t		due_us;
+	int64_t due_us;
 	timer_callback callback;
-	void	   *argument;
+	void *argument;
 	struct timer_entry *next;
 } timer_entry;
 
 struct timers
 {
-	pthread_t	thread;
+	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	timer_entry *first;
-	bool		hurry;
-	bool		stop;
+	bool hurry;
+	bool stop;
 };
 
 int64_t
@@ -41,7 +41,7 @@ monotonic_us(void)
 static void *
 timer_thread(void *argument)
 {
-	timers	   *timers = argument;
+	timers *timers = argument;
 
 	pthread_mutex_lock(&timers->mutex);
 	while (!timers->stop)
@@ -74,7 +74,7 @@ timer_thread(void *argument)
 timers *
 timers_start(void)
 {
-	timers	   *timers = calloc(1, sizeof(*timers));
+	timers *timers = calloc(1, sizeof(*timers));
 	pthread_condattr_t attributes;
 
 	if (timers == NULL)
@@ -95,8 +95,7 @@ timers_start(void)
 }
 
 bool
-timers_add(timers *timers, int64_t delay_ms, timer_callback callback,
-		   void *argument)
+timers_add(timers *timers, int64_t delay_ms, timer_callback callback, void *argument)
 {
 	timer_entry *entry = malloc(sizeof(*entry));
 	timer_entry **place;
@@ -107,8 +106,7 @@ timers_add(timers *timers, int64_t delay_ms, timer_callback callback,
 	entry->callback = callback;
 	entry->argument = argument;
 	pthread_mutex_lock(&timers->mutex);
-	for (place = &timers->first;
-		 *place != NULL && (*place)->due_us <= entry->due_us;
+	for (place = &timers->first; *place != NULL && (*place)->due_us <= entry->due_us;
 		 place = &(*place)->next)
 		;
 	entry->next = *place;

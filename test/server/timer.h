@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 typedef struct timers timers;
-typedef void (*timer_callback) (void *argument);
+typedef void (*timer_callback)(void *argument);
 
 /* Starts the thread.  NULL when there is no memory or no thread. */
 extern timers *timers_start(void);
@@ -21,8 +21,7 @@ extern timers *timers_start(void);
  * Has "callback" called once, "delay_ms" milliseconds from now (0 and less: at
  * once).  False when there is no memory; then it is not called.
  */
-extern bool timers_add(timers *timers, int64_t delay_ms,
-					   timer_callback callback, void *argument);
+extern bool timers_add(timers *timers, int64_t delay_ms, timer_callback callback, void *argument);
 /* From now on every timer is due at once, those waiting and those to come. */
 extern void timers_hurry(timers *timers);
 /* Ends the thread; timers still waiting are dropped.  NULL is allowed. */
@@ -31,4 +30,4 @@ extern void timers_stop(timers *timers);
 /* Microseconds of the monotonic clock. */
 extern int64_t monotonic_us(void);
 
-#endif							/* VERDICT_SERVER_TIMER_H */
+#endif /* VERDICT_SERVER_TIMER_H */

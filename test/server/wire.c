@@ -54,7 +54,7 @@ wire_format_name(wire_format format)
 wire_format
 wire_format_of(const char *content_type)
 {
-	size_t		size;
+	size_t size;
 
 	if (content_type == NULL)
 		return WIRE_NONE;
@@ -73,13 +73,11 @@ wire_format_of(const char *content_type)
  * "resource" by hand is told, instead of asking about nothing.
  */
 ProtobufCMessage *
-wire_decode(verdict_arena *arena, wire_format format,
-			const ProtobufCMessageDescriptor *descriptor,
+wire_decode(verdict_arena *arena, wire_format format, const ProtobufCMessageDescriptor *descriptor,
 			const void *body, size_t size, verdict_status *status)
 {
 	if (format == WIRE_JSON && size > 0)
-		return verdict_message_from_json(arena, descriptor, body, size, false,
-										 status);
+		return verdict_message_from_json(arena, descriptor, body, size, false, status);
 	return verdict_message_from_binary(arena, descriptor, body, size, status);
 }
 
@@ -90,14 +88,13 @@ append_packed(ProtobufCBuffer *target, size_t size, const uint8_t *bytes)
 }
 
 bool
-wire_encode(verdict_buffer *out, wire_format format,
-			const ProtobufCMessage *message)
+wire_encode(verdict_buffer *out, wire_format format, const ProtobufCMessage *message)
 {
 	struct
 	{
 		ProtobufCBuffer base;
 		verdict_buffer *out;
-	}			target = {{append_packed}, out};
+	} target = {{append_packed}, out};
 
 	if (format == WIRE_JSON)
 		return verdict_message_to_json(out, message);
@@ -108,10 +105,9 @@ wire_encode(verdict_buffer *out, wire_format format,
 bool
 wire_encode_error(verdict_buffer *out, verdict_code code, const char *message)
 {
-	json_t	   *error = json_pack("{s:s, s:s}", "code", verdict_code_name(code),
-								  "message", message);
-	char	   *text;
-	bool		done;
+	json_t *error = json_pack("{s:s, s:s}", "code", verdict_code_name(code), "message", message);
+	char *text;
+	bool done;
 
 	if (error == NULL)
 		return false;

@@ -13,7 +13,7 @@ typedef enum wire_format
 {
 	WIRE_BINARY,
 	WIRE_JSON,
-	WIRE_NONE					/* a content type that is neither */
+	WIRE_NONE /* a content type that is neither */
 } wire_format;
 
 /* The format of a Content-Type value; parameters after ";" are passed over. */
@@ -28,17 +28,14 @@ extern const char *wire_format_name(wire_format format);
  * NULL with the status filled: VERDICT_INVALID_ARGUMENT, or
  * VERDICT_RESOURCE_EXHAUSTED when the arena's cap is met.
  */
-extern ProtobufCMessage *wire_decode(verdict_arena *arena, wire_format format,
-									 const ProtobufCMessageDescriptor *descriptor,
-									 const void *body, size_t size,
-									 verdict_status *status);
+extern ProtobufCMessage *
+wire_decode(verdict_arena *arena, wire_format format, const ProtobufCMessageDescriptor *descriptor,
+			const void *body, size_t size, verdict_status *status);
 /* Appends the message.  False when it does not fit or there is no memory. */
-extern bool wire_encode(verdict_buffer *out, wire_format format,
-						const ProtobufCMessage *message);
+extern bool wire_encode(verdict_buffer *out, wire_format format, const ProtobufCMessage *message);
 /* Appends {"code": ..., "message": ...}; the message is UTF-8. */
-extern bool wire_encode_error(verdict_buffer *out, verdict_code code,
-							  const char *message);
+extern bool wire_encode_error(verdict_buffer *out, verdict_code code, const char *message);
 /* The HTTP status that goes with a code (Connect's table). */
-extern int	wire_http_status(verdict_code code);
+extern int wire_http_status(verdict_code code);
 
-#endif							/* VERDICT_SERVER_WIRE_H */
+#endif /* VERDICT_SERVER_WIRE_H */
