@@ -26,7 +26,7 @@ static const verdict_fact *
 parse_fact(const char *text, int size)
 {
 	verdict_fact *fact = palloc(sizeof(verdict_fact));
-	char	   *utf8 = verdict_to_utf8(text, size);
+	char *utf8 = verdict_to_utf8(text, size);
 	verdict_arena arena;
 	verdict_status status;
 
@@ -50,19 +50,15 @@ Datum
 verdict_fact_to_datum(const verdict_fact *fact)
 {
 	verdict_buffer buffer;
-	text	   *result;
+	text *result;
 
-	verdict_buffer_init(&buffer, verdict_context_host(),
-						VERDICT_CONTEXT_MAXIMUM - VARHDRSZ - 1);
+	verdict_buffer_init(&buffer, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM - VARHDRSZ - 1);
 	if (!verdict_fact_print(&buffer, fact))
 	{
 		if (buffer.state == VERDICT_BUFFER_TOO_LARGE)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("fact is too large for a value of type verdict_fact")));
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
+			ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+							errmsg("fact is too large for a value of type verdict_fact")));
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	}
 	result = cstring_to_text(verdict_from_utf8(buffer.bytes));
 	verdict_buffer_free(&buffer);
@@ -87,13 +83,13 @@ verdict_value_to_cstring(const verdict_value *value)
 			return pstrdup(value->as.boolean ? "true" : "false");
 	}
 	elog(ERROR, "unrecognized kind of value: %d", (int) value->kind);
-	return NULL;				/* keep compiler quiet */
+	return NULL; /* keep compiler quiet */
 }
 
 Datum
 verdict_sql_fact_in(PG_FUNCTION_ARGS)
 {
-	char	   *text = PG_GETARG_CSTRING(0);
+	char *text = PG_GETARG_CSTRING(0);
 
 	return verdict_fact_to_datum(parse_fact(text, strlen(text)));
 }
@@ -107,9 +103,9 @@ verdict_sql_fact_out(PG_FUNCTION_ARGS)
 Datum
 verdict_sql_fact_recv(PG_FUNCTION_ARGS)
 {
-	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
-	int			size;
-	char	   *text = pq_getmsgtext(message, message->len - message->cursor, &size);
+	StringInfo message = (StringInfo) PG_GETARG_POINTER(0);
+	int size;
+	char *text = pq_getmsgtext(message, message->len - message->cursor, &size);
 
 	return verdict_fact_to_datum(parse_fact(text, size));
 }

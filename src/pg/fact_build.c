@@ -33,10 +33,10 @@ typedef enum argument_kind
 {
 	ARGUMENT_IDENTITY,
 	ARGUMENT_VARIABLE,
-	ARGUMENT_TEXT,				/* a varlena that is its own text */
-	ARGUMENT_LITERAL,			/* a C string: a literal without a type */
-	ARGUMENT_OUTPUT,			/* a string, by the type's output function */
-	ARGUMENT_PADDED,			/* the same without trailing blanks */
+	ARGUMENT_TEXT,	  /* a varlena that is its own text */
+	ARGUMENT_LITERAL, /* a C string: a literal without a type */
+	ARGUMENT_OUTPUT,  /* a string, by the type's output function */
+	ARGUMENT_PADDED,  /* the same without trailing blanks */
 	ARGUMENT_INT2,
 	ARGUMENT_INT4,
 	ARGUMENT_INT8,
@@ -46,33 +46,32 @@ typedef enum argument_kind
 typedef struct argument_type
 {
 	argument_kind kind;
-	FmgrInfo	output;
+	FmgrInfo output;
 } argument_type;
 
 typedef struct argument_cache
 {
-	int			count;			/* of types */
-	bool		is_array;		/* VARIADIC array: one type, its element's */
-	Oid			element;
-	int16		element_length;
-	bool		element_by_value;
-	char		element_align;
+	int count;	   /* of types */
+	bool is_array; /* VARIADIC array: one type, its element's */
+	Oid element;
+	int16 element_length;
+	bool element_by_value;
+	char element_align;
 	argument_type types[FLEXIBLE_ARRAY_MEMBER];
 } argument_cache;
 
 static void
 classify_argument(argument_type *type, Oid oid, MemoryContext context)
 {
-	Oid			base;
-	Oid			output;
-	bool		is_varlena;
-	char		category;
-	bool		preferred;
+	Oid base;
+	Oid output;
+	bool is_varlena;
+	char category;
+	bool preferred;
 
 	if (!OidIsValid(oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
-				 errmsg("could not determine the type of an argument of the fact")));
+		ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_DATATYPE),
+						errmsg("could not determine the type of an argument of the fact")));
 	if (oid == UNKNOWNOID)
 	{
 		type->kind = ARGUMENT_LITERAL;
@@ -115,46 +114,43 @@ classify_argument(argument_type *type, Oid oid, MemoryContext context)
 	else
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("a value of type %s cannot be an argument of a fact",
-						format_type_be(oid)),
+				 errmsg("a value of type %s cannot be an argument of a fact", format_type_be(oid)),
 				 errdetail("Arguments are identities, text, integers, booleans and variables."),
-				 errhint("Make an identity of it with verdict_identity(type, id), or cast it to text or bigint.")));
+				 errhint("Make an identity of it with verdict_identity(type, id), or cast it to "
+						 "text or bigint.")));
 }
 
 /* The cache of a call site whose variadic arguments start at "first". */
 static argument_cache *
 argument_types(FunctionCallInfo fcinfo, int first)
 {
-	FmgrInfo   *flinfo = fcinfo->flinfo;
+	FmgrInfo *flinfo = fcinfo->flinfo;
 	argument_cache *cache = flinfo->fn_extra;
 
 	if (cache == NULL)
 	{
-		bool		is_array = get_fn_expr_variadic(flinfo);
-		int			count = is_array ? 1 : PG_NARGS() - first;
+		bool is_array = get_fn_expr_variadic(flinfo);
+		int count = is_array ? 1 : PG_NARGS() - first;
 
-		cache = MemoryContextAllocZero(flinfo->fn_mcxt,
-									   offsetof(argument_cache, types) +
-									   count * sizeof(argument_type));
+		cache = MemoryContextAllocZero(flinfo->fn_mcxt, offsetof(argument_cache, types) +
+															count * sizeof(argument_type));
 		cache->count = count;
 		cache->is_array = is_array;
 		if (is_array)
 		{
-			Oid			array_type = get_fn_expr_argtype(flinfo, first);
+			Oid array_type = get_fn_expr_argtype(flinfo, first);
 
 			cache->element = get_base_element_type(array_type);
 			if (!OidIsValid(cache->element))
-				ereport(ERROR,
-						(errcode(ERRCODE_DATATYPE_MISMATCH),
-						 errmsg("VARIADIC argument must be an array")));
-			get_typlenbyvalalign(cache->element, &cache->element_length,
-								 &cache->element_by_value, &cache->element_align);
+				ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+								errmsg("VARIADIC argument must be an array")));
+			get_typlenbyvalalign(cache->element, &cache->element_length, &cache->element_by_value,
+								 &cache->element_align);
 			classify_argument(&cache->types[0], cache->element, flinfo->fn_mcxt);
 		}
 		else
 			for (int i = 0; i < count; i++)
-				classify_argument(&cache->types[i],
-								  get_fn_expr_argtype(flinfo, first + i),
+				classify_argument(&cache->types[i], get_fn_expr_argtype(flinfo, first + i),
 								  flinfo->fn_mcxt);
 		flinfo->fn_extra = cache;
 	}
@@ -181,8 +177,8 @@ set_integer(verdict_term *term, int64 integer)
 static void
 set_variable(verdict_term *term, Datum datum)
 {
-	char	   *name = TextDatumGetCString(datum) + 1;	/* past the "?" */
-	char	   *colon = strchr(name, ':');
+	char *name = TextDatumGetCString(datum) + 1; /* past the "?" */
+	char *colon = strchr(name, ':');
 
 	term->kind = VERDICT_TERM_VARIABLE;
 	term->as.variable.name = name;
@@ -208,26 +204,26 @@ set_term(verdict_term *term, argument_type *type, Datum datum)
 			set_variable(term, datum);
 			break;
 		case ARGUMENT_TEXT:
-			{
-				struct varlena *stored = PG_DETOAST_DATUM_PACKED(datum);
+		{
+			struct varlena *stored = PG_DETOAST_DATUM_PACKED(datum);
 
-				set_string(term, VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored));
-				break;
-			}
+			set_string(term, VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored));
+			break;
+		}
 		case ARGUMENT_LITERAL:
 			set_string(term, DatumGetCString(datum), strlen(DatumGetCString(datum)));
 			break;
 		case ARGUMENT_OUTPUT:
 		case ARGUMENT_PADDED:
-			{
-				char	   *text = OutputFunctionCall(&type->output, datum);
-				int			size = strlen(text);
+		{
+			char *text = OutputFunctionCall(&type->output, datum);
+			int size = strlen(text);
 
-				if (type->kind == ARGUMENT_PADDED)
-					size = bpchartruelen(text, size);
-				set_string(term, text, size);
-				break;
-			}
+			if (type->kind == ARGUMENT_PADDED)
+				size = bpchartruelen(text, size);
+			set_string(term, text, size);
+			break;
+		}
 		case ARGUMENT_INT2:
 			set_integer(term, DatumGetInt16(datum));
 			break;
@@ -250,34 +246,31 @@ verdict_fact_from_arguments(FunctionCallInfo fcinfo, const char *predicate, int 
 {
 	argument_cache *cache = argument_types(fcinfo, first);
 	verdict_fact *fact = palloc(sizeof(verdict_fact));
-	Datum	   *elements = NULL;
-	bool	   *nulls = NULL;
-	int			count = cache->count;
+	Datum *elements = NULL;
+	bool *nulls = NULL;
+	int count = cache->count;
 
 	verdict_require_identifier(predicate, strlen(predicate), "predicate");
 
 	if (cache->is_array)
 	{
 		if (PG_ARGISNULL(first))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("VARIADIC array of a fact's arguments must not be null")));
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(first), cache->element,
-						  cache->element_length, cache->element_by_value,
-						  cache->element_align, &elements, &nulls, &count);
+			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+							errmsg("VARIADIC array of a fact's arguments must not be null")));
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(first), cache->element, cache->element_length,
+						  cache->element_by_value, cache->element_align, &elements, &nulls, &count);
 	}
 	if (count > VERDICT_MAX_ARGUMENTS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a fact cannot have more than %d arguments",
-						VERDICT_MAX_ARGUMENTS)));
+				 errmsg("a fact cannot have more than %d arguments", VERDICT_MAX_ARGUMENTS)));
 
 	fact->predicate = pstrdup(predicate);
 	fact->count = count;
 	fact->args = palloc0(Max(count, 1) * sizeof(verdict_term));
 	for (int i = 0; i < count; i++)
 	{
-		bool		is_null = cache->is_array ? nulls[i] : PG_ARGISNULL(first + i);
+		bool is_null = cache->is_array ? nulls[i] : PG_ARGISNULL(first + i);
 
 		if (is_null)
 			fact->args[i].kind = VERDICT_TERM_WILDCARD;
@@ -302,9 +295,8 @@ Datum
 verdict_sql_fact_make(PG_FUNCTION_ARGS)
 {
 	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", "predicate")));
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("argument \"%s\" must not be null", "predicate")));
 	return verdict_fact_to_datum(
 		verdict_fact_from_arguments(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(0)), 1));
 }
@@ -313,18 +305,18 @@ verdict_sql_fact_make(PG_FUNCTION_ARGS)
 Datum
 verdict_sql_variable_in(PG_FUNCTION_ARGS)
 {
-	char	   *text = PG_GETARG_CSTRING(0);
-	char	   *colon = strchr(text, ':');
-	size_t		size = strlen(text);
+	char *text = PG_GETARG_CSTRING(0);
+	char *colon = strchr(text, ':');
+	size_t size = strlen(text);
 
 	if (text[0] != '?' ||
 		!verdict_is_identifier(text + 1, (colon ? (size_t) (colon - text) : size) - 1) ||
 		(colon && !verdict_is_identifier(colon + 1, text + size - colon - 1)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid input syntax for type %s: \"%.*s\"",
-						"verdict_pattern_variable", pg_mbcliplen(text, size, 64), text),
-				 errdetail("A variable is written ?name or ?name:Type, with identifiers for name and type.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						errmsg("invalid input syntax for type %s: \"%.*s\"",
+							   "verdict_pattern_variable", pg_mbcliplen(text, size, 64), text),
+						errdetail("A variable is written ?name or ?name:Type, with identifiers for "
+								  "name and type.")));
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(text, size));
 }
 
@@ -338,12 +330,11 @@ Datum
 verdict_sql_variable_make(PG_FUNCTION_ARGS)
 {
 	StringInfoData variable;
-	char	   *part;
+	char *part;
 
 	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", "name")));
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("argument \"%s\" must not be null", "name")));
 	part = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	verdict_require_identifier(part, strlen(part), "name of a variable");
 	initStringInfo(&variable);

@@ -31,7 +31,7 @@ PG_FUNCTION_INFO_V1(verdict_sql_identity_id);
 void
 verdict_raise_bad_input(const verdict_status *status, const char *type)
 {
-	int			sqlstate = ERRCODE_INVALID_TEXT_REPRESENTATION;
+	int sqlstate = ERRCODE_INVALID_TEXT_REPRESENTATION;
 
 	if (status->cause == VERDICT_CAUSE_MEMORY)
 		sqlstate = ERRCODE_OUT_OF_MEMORY;
@@ -43,15 +43,15 @@ verdict_raise_bad_input(const verdict_status *status, const char *type)
 void
 verdict_require_identifier(const char *text, size_t size, const char *what)
 {
-	int			shown = pg_mbcliplen(text, (int) size, 64);
+	int shown = pg_mbcliplen(text, (int) size, 64);
 
 	if (verdict_is_identifier(text, size))
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("%s \"%.*s%s\" is not an identifier",
-					what, shown, text, (size_t) shown < size ? "..." : ""),
-			 errdetail("An identifier is an ASCII letter or underscore, followed by letters, digits and underscores, 128 characters at most.")));
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("%s \"%.*s%s\" is not an identifier", what, shown, text,
+						   (size_t) shown < size ? "..." : ""),
+					errdetail("An identifier is an ASCII letter or underscore, followed by "
+							  "letters, digits and underscores, 128 characters at most.")));
 }
 
 /*
@@ -61,7 +61,7 @@ verdict_require_identifier(const char *text, size_t size, const char *what)
 static Datum
 identity_from_text(const char *text, int size)
 {
-	char	   *utf8 = verdict_to_utf8(text, size);
+	char *utf8 = verdict_to_utf8(text, size);
 	verdict_arena arena;
 	verdict_identity identity;
 	verdict_status status;
@@ -80,13 +80,11 @@ verdict_identity_from_datum(Datum datum)
 {
 	struct varlena *stored = PG_DETOAST_DATUM_PACKED(datum);
 	verdict_identity identity;
-	char	   *text = verdict_to_utf8(VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored));
-	char	   *colon = strchr(text, ':');
+	char *text = verdict_to_utf8(VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored));
+	char *colon = strchr(text, ':');
 
 	if (colon == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("stored identity has no colon")));
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored identity has no colon")));
 	*colon = '\0';
 	identity.type = text;
 	identity.id = colon + 1;
@@ -96,10 +94,10 @@ verdict_identity_from_datum(Datum datum)
 Datum
 verdict_identity_to_datum(const verdict_identity *identity)
 {
-	char	   *id = verdict_from_utf8(identity->id);
-	size_t		type_size = strlen(identity->type);
-	size_t		id_size = strlen(id);
-	text	   *result = palloc(VARHDRSZ + type_size + 1 + id_size);
+	char *id = verdict_from_utf8(identity->id);
+	size_t type_size = strlen(identity->type);
+	size_t id_size = strlen(id);
+	text *result = palloc(VARHDRSZ + type_size + 1 + id_size);
 
 	SET_VARSIZE(result, VARHDRSZ + type_size + 1 + id_size);
 	memcpy(VARDATA(result), identity->type, type_size);
@@ -111,7 +109,7 @@ verdict_identity_to_datum(const verdict_identity *identity)
 Datum
 verdict_sql_identity_in(PG_FUNCTION_ARGS)
 {
-	char	   *text = PG_GETARG_CSTRING(0);
+	char *text = PG_GETARG_CSTRING(0);
 
 	return identity_from_text(text, strlen(text));
 }
@@ -125,9 +123,9 @@ verdict_sql_identity_out(PG_FUNCTION_ARGS)
 Datum
 verdict_sql_identity_recv(PG_FUNCTION_ARGS)
 {
-	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
-	int			size;
-	char	   *text = pq_getmsgtext(message, message->len - message->cursor, &size);
+	StringInfo message = (StringInfo) PG_GETARG_POINTER(0);
+	int size;
+	char *text = pq_getmsgtext(message, message->len - message->cursor, &size);
 
 	return identity_from_text(text, size);
 }
@@ -151,22 +149,21 @@ Datum
 verdict_sql_identity_make(PG_FUNCTION_ARGS)
 {
 	struct varlena *type = PG_GETARG_VARLENA_PP(0);
-	size_t		type_size = VARSIZE_ANY_EXHDR(type);
-	FmgrInfo   *output = fcinfo->flinfo->fn_extra;
+	size_t type_size = VARSIZE_ANY_EXHDR(type);
+	FmgrInfo *output = fcinfo->flinfo->fn_extra;
 	const char *id;
-	size_t		id_size;
-	text	   *result;
+	size_t id_size;
+	text *result;
 
 	if (output == NULL)
 	{
-		Oid			id_type = get_fn_expr_argtype(fcinfo->flinfo, 1);
-		Oid			function;
-		bool		is_varlena;
+		Oid id_type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+		Oid function;
+		bool is_varlena;
 
 		if (!OidIsValid(id_type))
-			ereport(ERROR,
-					(errcode(ERRCODE_INDETERMINATE_DATATYPE),
-					 errmsg("could not determine the type of the id")));
+			ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_DATATYPE),
+							errmsg("could not determine the type of the id")));
 		getTypeOutputInfo(id_type, &function, &is_varlena);
 		output = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(FmgrInfo));
 		fmgr_info_cxt(function, output, fcinfo->flinfo->fn_mcxt);
@@ -187,9 +184,8 @@ verdict_sql_identity_make(PG_FUNCTION_ARGS)
 
 	verdict_require_identifier(VARDATA_ANY(type), type_size, "identity type");
 	if (id_size == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the id of an identity must not be empty")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("the id of an identity must not be empty")));
 	/* Only there can a stored text lack a form in UTF-8. */
 	if (GetDatabaseEncoding() != PG_UTF8)
 		pfree(verdict_to_utf8(id, id_size));
@@ -209,9 +205,7 @@ stored_type_size(struct varlena *stored)
 	const char *colon = memchr(VARDATA_ANY(stored), ':', VARSIZE_ANY_EXHDR(stored));
 
 	if (colon == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("stored identity has no colon")));
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored identity has no colon")));
 	return colon - VARDATA_ANY(stored);
 }
 
@@ -220,15 +214,14 @@ verdict_sql_identity_type(PG_FUNCTION_ARGS)
 {
 	struct varlena *stored = PG_GETARG_VARLENA_PP(0);
 
-	PG_RETURN_TEXT_P(cstring_to_text_with_len(VARDATA_ANY(stored),
-											  stored_type_size(stored)));
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(VARDATA_ANY(stored), stored_type_size(stored)));
 }
 
 Datum
 verdict_sql_identity_id(PG_FUNCTION_ARGS)
 {
 	struct varlena *stored = PG_GETARG_VARLENA_PP(0);
-	int			skipped = stored_type_size(stored) + 1;
+	int skipped = stored_type_size(stored) + 1;
 
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(VARDATA_ANY(stored) + skipped,
 											  VARSIZE_ANY_EXHDR(stored) - skipped));

@@ -18,7 +18,7 @@
 static void *
 context_allocate(void *context, void *pointer, size_t size)
 {
-	char	   *piece;
+	char *piece;
 
 	(void) context;
 
@@ -33,7 +33,7 @@ context_allocate(void *context, void *pointer, size_t size)
 	piece += SIZE_PREFIX;
 	if (pointer != NULL)
 	{
-		char	   *old = (char *) pointer - SIZE_PREFIX;
+		char *old = (char *) pointer - SIZE_PREFIX;
 
 		memcpy(piece, pointer, Min(size, *(Size *) old));
 		pfree(old);
@@ -53,10 +53,7 @@ context_release(void *context, void *pointer)
 const verdict_host *
 verdict_context_host(void)
 {
-	static const verdict_host host = {
-		.allocate = context_allocate,
-		.release = context_release
-	};
+	static const verdict_host host = {.allocate = context_allocate, .release = context_release};
 
 	return &host;
 }

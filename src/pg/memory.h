@@ -21,4 +21,4 @@ extern const verdict_host *verdict_context_host(void);
  */
 #define VERDICT_CONTEXT_MAXIMUM ((size_t) 0x3fffffff)
 
-#endif							/* VERDICT_PG_MEMORY_H */
+#endif /* VERDICT_PG_MEMORY_H */

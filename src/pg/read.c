@@ -33,9 +33,8 @@ void
 verdict_require_argument(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", name)));
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("argument \"%s\" must not be null", name)));
 }
 
 char *
@@ -49,12 +48,11 @@ verdict_text_argument(FunctionCallInfo fcinfo, int number)
 char *
 verdict_action_argument(FunctionCallInfo fcinfo, int number)
 {
-	char	   *action = verdict_text_argument(fcinfo, number);
+	char *action = verdict_text_argument(fcinfo, number);
 
 	if (action[0] == '\0')
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("action must not be empty")));
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("action must not be empty")));
 	return action;
 }
 
@@ -65,7 +63,7 @@ verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 
 	if (!PG_ARGISNULL(number))
 	{
-		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(number));
+		char *name = text_to_cstring(PG_GETARG_TEXT_PP(number));
 
 		if (!verdict_consistency_parse(name, &consistency))
 			ereport(ERROR,
@@ -77,8 +75,7 @@ verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 }
 
 void
-verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument,
-				   verdict_read *read)
+verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_read *read)
 {
 	read->options.consistency = verdict_consistency_argument(fcinfo, consistency_argument);
 	read->options.deadline_ms = 0;
@@ -87,22 +84,20 @@ verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument,
 }
 
 verdict_rows *
-verdict_read_query(verdict_read *read, const verdict_fact *pattern,
-				   verdict_status *status)
+verdict_read_query(verdict_read *read, const verdict_fact *pattern, verdict_status *status)
 {
 	verdict_rows *rows;
 
-	if (!verdict_client_query(read->client, read->session, pattern, 0,
-							  &read->options, &rows, status))
+	if (!verdict_client_query(read->client, read->session, pattern, 0, &read->options, &rows,
+							  status))
 		verdict_report_failure(status, "query");
 	verdict_hold_rows(rows);
 	if (verdict_rows_truncated(rows))
 	{
 		verdict_release_rows(rows);
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the answer has more rows than the instance gives at once"),
-				 errhint("Ask with a narrower pattern.")));
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						errmsg("the answer has more rows than the instance gives at once"),
+						errhint("Ask with a narrower pattern.")));
 	}
 	return rows;
 }
@@ -114,10 +109,10 @@ verdict_check_binding(const verdict_variable *variable, const verdict_value *val
 		return;
 	if (value->kind != VERDICT_VALUE_IDENTITY ||
 		strcmp(value->as.identity.type, variable->type) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROTOCOL_VIOLATION),
-				 errmsg("the instance answered for variable \"%s\" with a value that is no identity of type \"%s\"",
-						variable->name, variable->type)));
+		ereport(ERROR, (errcode(ERRCODE_PROTOCOL_VIOLATION),
+						errmsg("the instance answered for variable \"%s\" with a value that is no "
+							   "identity of type \"%s\"",
+							   variable->name, variable->type)));
 }
 
 Tuplestorestate *
@@ -128,15 +123,13 @@ verdict_begin_set(FunctionCallInfo fcinfo, TupleDesc descriptor)
 
 	if (result == NULL || !IsA(result, ReturnSetInfo) ||
 		(result->allowedModes & SFRM_Materialize) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("set-valued function called in context that cannot accept a set")));
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("set-valued function called in context that cannot accept a set")));
 
 	caller = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
 	result->returnMode = SFRM_Materialize;
-	result->setResult =
-		tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0,
-							  false, work_mem);
+	result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0,
+											  false, work_mem);
 	result->setDesc = CreateTupleDescCopy(descriptor);
 	MemoryContextSwitchTo(caller);
 	return result->setResult;
@@ -154,8 +147,7 @@ handle_failed_check(const verdict_status *status)
 	static const char *const action = "check authorization";
 
 	if (verdict_setting_on_failure != VERDICT_ON_FAILURE_DENY ||
-		status->cause == VERDICT_CAUSE_INTERRUPTED ||
-		status->cause == VERDICT_CAUSE_ARGUMENT ||
+		status->cause == VERDICT_CAUSE_INTERRUPTED || status->cause == VERDICT_CAUSE_ARGUMENT ||
 		status->cause == VERDICT_CAUSE_MEMORY)
 		verdict_report_failure(status, action);
 	verdict_warn_failure(status, action);
@@ -167,7 +159,7 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 	verdict_read read;
 	verdict_check check;
 	verdict_status status;
-	bool		allowed = false;
+	bool allowed = false;
 
 	verdict_require_argument(fcinfo, 0, "actor");
 	verdict_require_argument(fcinfo, 1, "action");
@@ -177,8 +169,8 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 	check.resource = verdict_identity_from_datum(PG_GETARG_DATUM(2));
 	verdict_read_start(fcinfo, 3, &read);
 
-	if (!verdict_client_authorize(read.client, read.session, &check,
-								  &read.options, &allowed, &status))
+	if (!verdict_client_authorize(read.client, read.session, &check, &read.options, &allowed,
+								  &status))
 	{
 		handle_failed_check(&status);
 		allowed = false;
@@ -189,15 +181,15 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 Datum
 verdict_sql_authorize_many(PG_FUNCTION_ARGS)
 {
-	ArrayType  *resources;
-	Datum	   *elements;
-	bool	   *nulls;
-	int			count;
+	ArrayType *resources;
+	Datum *elements;
+	bool *nulls;
+	int count;
 	verdict_identity actor;
-	char	   *action;
+	char *action;
 	verdict_check *checks;
-	bool	   *allowed;
-	Datum	   *answers;
+	bool *allowed;
+	Datum *answers;
 	verdict_read read;
 	verdict_status status;
 
@@ -208,18 +200,16 @@ verdict_sql_authorize_many(PG_FUNCTION_ARGS)
 	action = verdict_action_argument(fcinfo, 1);
 	resources = PG_GETARG_ARRAYTYPE_P(2);
 	if (ARR_NDIM(resources) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("resources must be an array of one dimension")));
-	deconstruct_array(resources, ARR_ELEMTYPE(resources), -1, false, TYPALIGN_INT,
-					  &elements, &nulls, &count);
+		ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+						errmsg("resources must be an array of one dimension")));
+	deconstruct_array(resources, ARR_ELEMTYPE(resources), -1, false, TYPALIGN_INT, &elements,
+					  &nulls, &count);
 	checks = palloc_extended(Max(count, 1) * sizeof(verdict_check), MCXT_ALLOC_HUGE);
 	for (int i = 0; i < count; i++)
 	{
 		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("resource number %d must not be null", i + 1)));
+			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+							errmsg("resource number %d must not be null", i + 1)));
 		checks[i].actor = actor;
 		checks[i].action = action;
 		checks[i].resource = verdict_identity_from_datum(elements[i]);
@@ -227,9 +217,8 @@ verdict_sql_authorize_many(PG_FUNCTION_ARGS)
 	allowed = palloc0(Max(count, 1) * sizeof(bool));
 	verdict_read_start(fcinfo, 3, &read);
 
-	if (count > 0 &&
-		!verdict_client_authorize_many(read.client, read.session, checks, count,
-									   &read.options, allowed, &status))
+	if (count > 0 && !verdict_client_authorize_many(read.client, read.session, checks, count,
+													&read.options, allowed, &status))
 	{
 		handle_failed_check(&status);
 		memset(allowed, 0, count * sizeof(bool));
@@ -251,8 +240,8 @@ verdict_sql_get_policy(PG_FUNCTION_ARGS)
 
 	verdict_read_start(fcinfo, 0, &read);
 	verdict_arena_init(&arena, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
-	if (!verdict_client_get_policy(read.client, read.session, &read.options,
-								   &arena, &policy, &status))
+	if (!verdict_client_get_policy(read.client, read.session, &read.options, &arena, &policy,
+								   &status))
 		verdict_report_failure(&status, "get the policy");
 	PG_RETURN_TEXT_P(cstring_to_text(verdict_from_utf8(policy)));
 }

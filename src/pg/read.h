@@ -19,8 +19,7 @@ typedef struct verdict_read
 } verdict_read;
 
 /* Raises 22004 when argument number "number" is NULL, by its name. */
-extern void verdict_require_argument(FunctionCallInfo fcinfo, int number,
-									 const char *name);
+extern void verdict_require_argument(FunctionCallInfo fcinfo, int number, const char *name);
 
 /* A text argument as UTF-8 in the current context; not NULL. */
 extern char *verdict_text_argument(FunctionCallInfo fcinfo, int number);
@@ -36,24 +35,22 @@ extern verdict_consistency verdict_consistency_argument(FunctionCallInfo fcinfo,
  * words), then finds client and session.  To be called after all other arguments
  * have been checked, so that a wrong call never depends on the server.
  */
-extern void verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument,
-							   verdict_read *read);
+extern void
+verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_read *read);
 
 /*
  * Sends a query and holds its rows (transaction.h); the caller releases them.
  * Raises the failure of the call, and 54000 when the instance cut the answer.
  * "status" is what the rows' own failures are to be added to.
  */
-extern verdict_rows *verdict_read_query(verdict_read *read,
-										const verdict_fact *pattern,
-										verdict_status *status);
+extern verdict_rows *
+verdict_read_query(verdict_read *read, const verdict_fact *pattern, verdict_status *status);
 
 /*
  * Raises 08P01 when a value of an answer is not what its variable asked for: a
  * typed variable binds identities of its type only.
  */
-extern void verdict_check_binding(const verdict_variable *variable,
-								  const verdict_value *value);
+extern void verdict_check_binding(const verdict_variable *variable, const verdict_value *value);
 
 /*
  * Starts the result of a set-returning function in materialize mode; raises
@@ -61,4 +58,4 @@ extern void verdict_check_binding(const verdict_variable *variable,
  */
 extern Tuplestorestate *verdict_begin_set(FunctionCallInfo fcinfo, TupleDesc descriptor);
 
-#endif							/* VERDICT_PG_READ_H */
+#endif /* VERDICT_PG_READ_H */

@@ -56,7 +56,7 @@ static void
 typed_term(verdict_term *term, const char *name, FunctionCallInfo fcinfo, int number,
 		   const char *what)
 {
-	char	   *type = verdict_text_argument(fcinfo, number);
+	char *type = verdict_text_argument(fcinfo, number);
 
 	verdict_require_identifier(type, strlen(type), what);
 	term->kind = VERDICT_TERM_VARIABLE;
@@ -70,9 +70,8 @@ typed_term(verdict_term *term, const char *name, FunctionCallInfo fcinfo, int nu
  * named their type.
  */
 static Datum
-list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments,
-			  const verdict_variable *variable, const char *what,
-			  int consistency_argument)
+list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments, const verdict_variable *variable,
+			  const char *what, int consistency_argument)
 {
 	verdict_fact pattern = {"allow", 3, arguments};
 	verdict_read read;
@@ -80,40 +79,41 @@ list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments,
 	verdict_rows *rows;
 	const verdict_value *value;
 	Tuplestorestate *store;
-	TupleDesc	descriptor;
+	TupleDesc descriptor;
 	MemoryContext row_context;
 	MemoryContext caller;
-	int			more;
+	int more;
 
 	verdict_read_start(fcinfo, consistency_argument, &read);
 	store = begin_scalar_set(fcinfo, TEXTOID, &descriptor);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "verdict list row",
-										ALLOCSET_DEFAULT_SIZES);
+	row_context =
+		AllocSetContextCreate(CurrentMemoryContext, "verdict list row", ALLOCSET_DEFAULT_SIZES);
 	rows = verdict_read_query(&read, &pattern, &status);
 
 	caller = MemoryContextSwitchTo(row_context);
 	while ((more = verdict_rows_next(rows, &value, &status)) > 0)
 	{
-		Datum		datum;
-		bool		is_null = false;
+		Datum datum;
+		bool is_null = false;
 		const char *text;
 
 		CHECK_FOR_INTERRUPTS();
 		verdict_check_binding(variable, value);
 		if (value->kind == VERDICT_VALUE_ANY)
-			ereport(ERROR,
-					(errcode(ERRCODE_CARDINALITY_VIOLATION),
-					 errmsg("the policy allows all %s, which no list can hold", what),
-					 errhint("Check the values at hand with verdict_authorize(), or use verdict_query(), which gives NULL for \"every value\".")));
+			ereport(ERROR, (errcode(ERRCODE_CARDINALITY_VIOLATION),
+							errmsg("the policy allows all %s, which no list can hold", what),
+							errhint("Check the values at hand with verdict_authorize(), or use "
+									"verdict_query(), which gives NULL for \"every value\".")));
 		if (value->kind == VERDICT_VALUE_IDENTITY && variable->type[0] != '\0')
 			text = value->as.identity.id;
 		else if (value->kind == VERDICT_VALUE_STRING)
 			text = value->as.string;
 		else
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("the policy allows a value that is not a string where an action stands"),
-					 errhint("Use verdict_query() to see it.")));
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the policy allows a value that is not a string where an action stands"),
+				 errhint("Use verdict_query() to see it.")));
 		datum = CStringGetTextDatum(verdict_from_utf8(text));
 		tuplestore_putvalues(store, descriptor, &datum, &is_null);
 		MemoryContextReset(row_context);
@@ -177,28 +177,26 @@ verdict_sql_list_actions(PG_FUNCTION_ARGS)
  */
 typedef struct page_walk
 {
-	uint64		page;
-	void	   *token;			/* palloc'd; NULL before the first page */
-	size_t		size;
-	void	   *kept;			/* palloc'd */
-	size_t		kept_size;
+	uint64 page;
+	void *token; /* palloc'd; NULL before the first page */
+	size_t size;
+	void *kept; /* palloc'd */
+	size_t kept_size;
 } page_walk;
 
 /* Takes over the token of the page just read; false when it was the last. */
 static bool
 next_page(page_walk *walk, const verdict_rows *rows)
 {
-	size_t		size;
+	size_t size;
 	const void *token = verdict_rows_next_token(rows, &size);
 
 	if (size == 0)
 		return false;
-	if (walk->kept != NULL && walk->kept_size == size &&
-		memcmp(walk->kept, token, size) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROTOCOL_VIOLATION),
-				 errmsg("the instance gave the same page of facts again"),
-				 errdetail("Its page tokens go round in a circle.")));
+	if (walk->kept != NULL && walk->kept_size == size && memcmp(walk->kept, token, size) == 0)
+		ereport(ERROR, (errcode(ERRCODE_PROTOCOL_VIOLATION),
+						errmsg("the instance gave the same page of facts again"),
+						errdetail("Its page tokens go round in a circle.")));
 
 	if (walk->token != NULL)
 		pfree(walk->token);
@@ -219,39 +217,38 @@ Datum
 verdict_sql_list_facts(PG_FUNCTION_ARGS)
 {
 	const verdict_fact *pattern = NULL;
-	page_walk	walk = {0};
+	page_walk walk = {0};
 	verdict_read read;
 	verdict_status status;
 	Tuplestorestate *store;
-	TupleDesc	descriptor;
+	TupleDesc descriptor;
 	MemoryContext row_context;
-	bool		is_last;
+	bool is_last;
 
 	if (!PG_ARGISNULL(0))
 		pattern = verdict_fact_from_datum(PG_GETARG_DATUM(0));
 	verdict_read_start(fcinfo, 1, &read);
 	store = begin_scalar_set(fcinfo, get_func_rettype(fcinfo->flinfo->fn_oid), &descriptor);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "verdict list row",
-										ALLOCSET_DEFAULT_SIZES);
+	row_context =
+		AllocSetContextCreate(CurrentMemoryContext, "verdict list row", ALLOCSET_DEFAULT_SIZES);
 	do
 	{
 		verdict_rows *rows;
 		const verdict_fact *fact;
 		MemoryContext caller;
-		int			more;
+		int more;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!verdict_client_list_facts(read.client, read.session, pattern, 0,
-									   walk.token, walk.size, &read.options,
-									   &rows, &status))
+		if (!verdict_client_list_facts(read.client, read.session, pattern, 0, walk.token, walk.size,
+									   &read.options, &rows, &status))
 			verdict_report_failure(&status, "list facts");
 		verdict_hold_rows(rows);
 
 		caller = MemoryContextSwitchTo(row_context);
 		while ((more = verdict_rows_next_fact(rows, &fact, &status)) > 0)
 		{
-			Datum		datum;
-			bool		is_null = false;
+			Datum datum;
+			bool is_null = false;
 
 			CHECK_FOR_INTERRUPTS();
 			datum = verdict_fact_to_datum(fact);

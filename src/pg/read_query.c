@@ -30,40 +30,40 @@ PG_FUNCTION_INFO_V1(verdict_sql_query);
 /* What kinds of values a column takes. */
 typedef enum column_kind
 {
-	COLUMN_TEXT,				/* every kind, as text */
+	COLUMN_TEXT, /* every kind, as text */
 	COLUMN_IDENTITY,
-	COLUMN_INTEGER,				/* int2, int4, int8, numeric */
+	COLUMN_INTEGER, /* int2, int4, int8, numeric */
 	COLUMN_BOOLEAN,
-	COLUMN_OTHER				/* strings, by the type's input function */
+	COLUMN_OTHER /* strings, by the type's input function */
 } column_kind;
 
 typedef struct query_column
 {
 	const char *name;
-	Oid			type;
-	int32		typmod;
+	Oid type;
+	int32 typmod;
 	column_kind kind;
-	FmgrInfo	input;
-	Oid			input_parameter;
+	FmgrInfo input;
+	Oid input_parameter;
 } query_column;
 
 /* For the error context while a value is converted. */
 typedef struct conversion
 {
 	const query_column *columns;
-	size_t		current;
+	size_t current;
 } conversion;
 
 /* The variables of a pattern in order of first use; returns their number. */
 static size_t
 collect_variables(const verdict_fact *pattern, const verdict_variable **variables)
 {
-	size_t		count = 0;
+	size_t count = 0;
 
 	for (size_t i = 0; i < pattern->count; i++)
 	{
 		const verdict_variable *variable = &pattern->args[i].as.variable;
-		size_t		j = 0;
+		size_t j = 0;
 
 		if (pattern->args[i].kind != VERDICT_TERM_VARIABLE)
 			continue;
@@ -78,10 +78,10 @@ collect_variables(const verdict_fact *pattern, const verdict_variable **variable
 static void
 prepare_column(query_column *column, Form_pg_attribute attribute)
 {
-	Oid			base = getBaseType(attribute->atttypid);
-	Oid			input;
-	char		category;
-	bool		preferred;
+	Oid base = getBaseType(attribute->atttypid);
+	Oid input;
+	char category;
+	bool preferred;
 
 	column->name = NameStr(attribute->attname);
 	column->type = attribute->atttypid;
@@ -98,14 +98,14 @@ prepare_column(query_column *column, Form_pg_attribute attribute)
 		column->kind = COLUMN_TEXT;
 	else
 	{
-		Oid			output;
-		bool		is_varlena;
-		FmgrInfo	function;
+		Oid output;
+		bool is_varlena;
+		FmgrInfo function;
 
 		getTypeOutputInfo(base, &output, &is_varlena);
 		fmgr_info(output, &function);
-		column->kind = function.fn_addr == verdict_sql_identity_out ?
-			COLUMN_IDENTITY : COLUMN_OTHER;
+		column->kind =
+			function.fn_addr == verdict_sql_identity_out ? COLUMN_IDENTITY : COLUMN_OTHER;
 	}
 }
 
@@ -135,20 +135,16 @@ convert_value(query_column *column, const verdict_value *value, bool *is_null)
 	*is_null = value->kind == VERDICT_VALUE_ANY;
 	if (!column_takes(column->kind, value->kind))
 	{
-		static const char *const kinds[] = {
-			[VERDICT_VALUE_ANY] = "any value",
-			[VERDICT_VALUE_IDENTITY] = "an identity",
-			[VERDICT_VALUE_STRING] = "a string",
-			[VERDICT_VALUE_INTEGER] = "an integer",
-			[VERDICT_VALUE_BOOLEAN] = "a boolean"
-		};
+		static const char *const kinds[] = {[VERDICT_VALUE_ANY] = "any value",
+											[VERDICT_VALUE_IDENTITY] = "an identity",
+											[VERDICT_VALUE_STRING] = "a string",
+											[VERDICT_VALUE_INTEGER] = "an integer",
+											[VERDICT_VALUE_BOOLEAN] = "a boolean"};
 
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" of type %s cannot hold %s",
-						column->name, format_type_be(column->type),
-						kinds[value->kind]),
-				 errhint("A column of type text holds values of every kind.")));
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("column \"%s\" of type %s cannot hold %s", column->name,
+							   format_type_be(column->type), kinds[value->kind]),
+						errhint("A column of type text holds values of every kind.")));
 	}
 
 	/* The common types without a detour through text. */
@@ -170,14 +166,12 @@ conversion_context(void *argument)
 {
 	const conversion *converting = argument;
 
-	errcontext("column \"%s\" of verdict_query()",
-			   converting->columns[converting->current].name);
+	errcontext("column \"%s\" of verdict_query()", converting->columns[converting->current].name);
 }
 
 /* Columns for the variables of the pattern, checked by number. */
 static void
-check_columns(TupleDesc descriptor, size_t variables,
-			  const verdict_variable *const *names)
+check_columns(TupleDesc descriptor, size_t variables, const verdict_variable *const *names)
 {
 	if (variables == 0)
 	{
@@ -194,12 +188,12 @@ check_columns(TupleDesc descriptor, size_t variables,
 		initStringInfo(&list);
 		for (size_t i = 0; i < variables; i++)
 			appendStringInfo(&list, "%s?%s", i == 0 ? "" : ", ", names[i]->name);
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the number of columns (%d) differs from the number of variables in the pattern (%d)",
-						descriptor->natts, (int) variables),
-				 errdetail("The variables are %s.", list.data),
-				 errhint("Name one column for each variable, in the order of first use.")));
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("the number of columns (%d) differs from the number of variables in "
+							   "the pattern (%d)",
+							   descriptor->natts, (int) variables),
+						errdetail("The variables are %s.", list.data),
+						errhint("Name one column for each variable, in the order of first use.")));
 	}
 }
 
@@ -208,13 +202,13 @@ verdict_sql_query(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	const verdict_variable *variables[VERDICT_MAX_ARGUMENTS];
-	size_t		width;
+	size_t width;
 	const verdict_fact *pattern;
-	TupleDesc	descriptor;
+	TupleDesc descriptor;
 	query_column *columns;
-	Datum	   *datums;
-	bool	   *nulls;
-	conversion	converting;
+	Datum *datums;
+	bool *nulls;
+	conversion converting;
 	ErrorContextCallback context;
 	verdict_read read;
 	verdict_status status;
@@ -223,14 +217,16 @@ verdict_sql_query(PG_FUNCTION_ARGS)
 	Tuplestorestate *store;
 	MemoryContext row_context;
 	MemoryContext caller;
-	int			more;
+	int more;
 
 	verdict_require_argument(fcinfo, 0, "pattern");
 	if (result == NULL || !IsA(result, ReturnSetInfo) || result->expectedDesc == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("verdict_query() needs a column definition list"),
-				 errhint("Call it in FROM: SELECT * FROM verdict_query(...) AS answer(name type, ...).")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("verdict_query() needs a column definition list"),
+			 errhint(
+				 "Call it in FROM: SELECT * FROM verdict_query(...) AS answer(name type, ...).")));
 	pattern = verdict_fact_from_datum(PG_GETARG_DATUM(0));
 	width = collect_variables(pattern, variables);
 	descriptor = result->expectedDesc;
@@ -243,8 +239,8 @@ verdict_sql_query(PG_FUNCTION_ARGS)
 
 	verdict_read_start(fcinfo, 1, &read);
 	store = verdict_begin_set(fcinfo, descriptor);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "verdict query row",
-										ALLOCSET_DEFAULT_SIZES);
+	row_context =
+		AllocSetContextCreate(CurrentMemoryContext, "verdict query row", ALLOCSET_DEFAULT_SIZES);
 	rows = verdict_read_query(&read, pattern, &status);
 
 	converting.columns = columns;
