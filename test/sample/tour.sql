@@ -27,11 +27,16 @@ SELECT count(*) AS documents FROM verdict_list_resources('User:alice', 'read', '
 
 \echo
 \echo '== 3. Who may read document 1?'
-\echo 'The administrator may do everything with everything, which is no list of'
-\echo 'documents but a rule; "any" is said as such, never as an empty list.'
 \set ECHO queries
 SELECT * FROM verdict_list_actors('read', 'Document:1', 'User') AS actor WHERE actor IN ('alice', 'bob', 'carol', 'root') ORDER BY 1;
 SELECT * FROM verdict_query('member(User:bob, ?team)') AS (team verdict_identity);
+SELECT * FROM verdict_list_facts('team_viewer(?team, Document:1)');
+\set ECHO none
+\echo 'And what may root, an administrator?  Any action with any resource: NULL says so.'
+\set ECHO queries
+\pset null any
+SELECT * FROM verdict_query('allow(User:root, ?action, ?resource)') AS (action text, resource text);
+\pset null ''
 \set ECHO none
 
 \echo
