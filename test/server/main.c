@@ -52,7 +52,7 @@ open_engine(program *program)
 	options.max_batch_changes = program->options.max_batch;
 	program->engine = engine_open(&options, &error);
 	if (program->engine == NULL)
-		complain("", error.message);
+		complain(options.path, error.message);
 	return program->engine != NULL;
 }
 
