@@ -16,6 +16,7 @@ hash_row(const value_id *row, size_t width)
 		hash = (hash ^ (uint64_t) row[i]) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 29;
 	}
+	hash *= UINT64_C(0xd6e8feb86659fd93);
 	return (size_t) (hash ^ hash >> 32);
 }
 

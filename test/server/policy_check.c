@@ -395,6 +395,34 @@ check_rule(const policy_rule *rule, const boundness *bound, engine_error *error)
 	return check_head(rule, bound, error);
 }
 
+/*
+ * Puts the rules that ask stored facts only before the others of a predicate, so
+ * that the cheap proofs are tried first.  The answers do not depend on it.
+ */
+static void
+order_rules(policy_predicate *predicate)
+{
+	policy_rule *lists[2] = {NULL, NULL};
+	policy_rule **ends[2] = {&lists[0], &lists[1]};
+
+	for (policy_rule *rule = predicate->rules; rule != NULL; rule = rule->next)
+	{
+		int			derived = 0;
+
+		for (int i = 0; i < rule->condition_count; i++)
+		{
+			if (rule->conditions[i].kind != POLICY_COMPARES &&
+				rule->conditions[i].atom.predicate->rules != NULL)
+				derived = 1;
+		}
+		*ends[derived] = rule;
+		ends[derived] = &rule->next;
+	}
+	*ends[1] = NULL;
+	*ends[0] = lists[1];
+	predicate->rules = lists[0];
+}
+
 bool
 policy_check(policy *policy, engine_error *error)
 {
@@ -418,5 +446,7 @@ policy_check(policy *policy, engine_error *error)
 		safe = check_rule(policy->rules[i], bound, error);
 	}
 	free(bound);
+	for (int i = 0; i < policy->predicate_count; i++)
+		order_rules(policy->predicates[i]);
 	return safe;
 }

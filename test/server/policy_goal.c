@@ -21,6 +21,7 @@ hash_values(uint64_t hash, const value_id *values, int count)
 {
 	for (int i = 0; i < count; i++)
 		hash = mix(hash, (uint64_t) values[i]);
+	hash *= UINT64_C(0xd6e8feb86659fd93);
 	return hash ^ hash >> 32;
 }
 
