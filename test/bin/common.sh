@@ -108,7 +108,7 @@ make_work()
 attend()
 {
 	local status=0
-	"$@" &
+	"$@" <&0 &
 	task=$!
 	wait "$task" || status=$?
 	task=
