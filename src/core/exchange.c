@@ -60,10 +60,17 @@ before_send(void *context, char *peer_address, char *own_address, int peer_port,
 	(void) peer_address;
 	(void) own_address;
 	(void) peer_port;
-	(void) own_port;
 	if (exchange->sent)
 	{
 		exchange->resend_refused = true;
+		return CURL_PREREQFUNC_ABORT;
+	}
+	if (exchange->fresh)
+		verdict_runtime_note_ports(exchange->pool->runtime);
+	else if (!exchange->pool->speaks_http2 &&
+			 !verdict_runtime_idle_is_clean(exchange->pool->runtime, own_port))
+	{
+		exchange->unclean = true;
 		return CURL_PREREQFUNC_ABORT;
 	}
 	exchange->sent = true;
@@ -100,7 +107,10 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 	else if (fd < 0)
 		exchange->no_descriptor = errno == EMFILE || errno == ENFILE;
 	if (fd >= 0)
+	{
+		exchange->fresh = true;
 		return fd;
+	}
 	if (host->release_descriptor != NULL)
 		host->release_descriptor(host->context);
 	return CURL_SOCKET_BAD;
@@ -279,7 +289,8 @@ exchange_create(verdict_pool *pool)
 	verdict_headers_init(&exchange->headers, host);
 	verdict_buffer_init(&exchange->body, host, pool->max_response_bytes);
 	exchange->easy = curl_easy_init();
-	if (exchange->easy == NULL || !set_up(exchange))
+	exchange->address = curl_url();
+	if (exchange->easy == NULL || exchange->address == NULL || !set_up(exchange))
 	{
 		verdict_exchange_free(exchange);
 		return NULL;
@@ -295,6 +306,7 @@ verdict_exchange_free(verdict_exchange *exchange)
 	verdict_exchange_abort(exchange);
 	if (exchange->easy != NULL)
 		curl_easy_cleanup(exchange->easy);
+	curl_url_cleanup(exchange->address);
 	verdict_headers_free(&exchange->headers);
 	verdict_buffer_free(&exchange->body);
 	verdict_inflate_free(exchange->inflate);
@@ -390,6 +402,10 @@ link_headers(verdict_exchange *exchange, const verdict_request *request)
 	return true;
 }
 
+/*
+ * libcurl is given the address in parts: a text it would parse and write anew
+ * for every request.
+ */
 static bool
 set_url(verdict_exchange *exchange, const char *url)
 {
@@ -398,8 +414,12 @@ set_url(verdict_exchange *exchange, const char *url)
 	if (exchange->url != NULL && strcmp(exchange->url, url) == 0)
 		return true;
 	verdict_free(host, exchange->url);
+	exchange->url = NULL;
+	if (curl_url_set(exchange->address, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK ||
+		curl_easy_setopt(exchange->easy, CURLOPT_CURLU, exchange->address) != CURLE_OK)
+		return false;
 	exchange->url = verdict_strdup(host, url);
-	return exchange->url != NULL && curl_easy_setopt(exchange->easy, CURLOPT_URL, url) == CURLE_OK;
+	return exchange->url != NULL;
 }
 
 static void
@@ -410,6 +430,8 @@ forget(verdict_exchange *exchange)
 	exchange->result = CURLE_OK;
 	exchange->multi_failed = false;
 	exchange->sent = false;
+	exchange->fresh = false;
+	exchange->unclean = false;
 	exchange->resend_refused = false;
 	exchange->no_descriptor = false;
 	exchange->no_memory = false;
@@ -432,6 +454,7 @@ verdict_exchange_start(verdict_exchange *exchange, const verdict_request *reques
 	bool last = pool->http2_requests >= HTTP2_REQUESTS_PER_CONNECTION;
 
 	forget(exchange);
+	exchange->restarted = false;
 	if (!link_headers(exchange, request))
 		return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
 								   "too many request headers");
@@ -462,13 +485,32 @@ verdict_exchange_abort(verdict_exchange *exchange)
 	verdict_exchange_finish(exchange, CURLE_ABORTED_BY_CALLBACK);
 }
 
+/*
+ * Nothing was sent on the kept connection, so that it can be done on another
+ * without anyone's leave.
+ */
+bool
+verdict_exchange_restart(verdict_exchange *exchange)
+{
+	if (!exchange->unclean || exchange->restarted)
+		return false;
+	forget(exchange);
+	exchange->restarted = true;
+	return curl_easy_setopt(exchange->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+		   verdict_runtime_add(exchange->pool->runtime, exchange);
+}
+
 void
 verdict_exchange_finish(verdict_exchange *exchange, CURLcode result)
 {
 	verdict_pool *pool = exchange->pool;
 
+	if (exchange->fresh)
+		verdict_runtime_sweep(pool->runtime);
 	exchange->done = true;
 	exchange->result = result;
+	if (exchange->headers.status != 0)
+		pool->speaks_http2 = exchange->headers.http2;
 	if (exchange->headers.http2)
 		pool->http2_requests++;
 	if (pool->retiring)
@@ -513,17 +555,13 @@ const char *
 verdict_exchange_phase(const verdict_exchange *exchange)
 {
 	curl_off_t resolved = 0;
-	curl_off_t connected = 0;
 
 	if (exchange->headers.complete)
 		return "reading the answer";
 	if (exchange->sent)
 		return "waiting for the answer";
 	curl_easy_getinfo(exchange->easy, CURLINFO_NAMELOOKUP_TIME_T, &resolved);
-	curl_easy_getinfo(exchange->easy, CURLINFO_CONNECT_TIME_T, &connected);
-	if (resolved == 0)
-		return "resolving the host name";
-	return connected == 0 ? "connecting" : "securing the connection";
+	return resolved == 0 ? "resolving the host name" : "connecting";
 }
 
 const verdict_headers *
@@ -642,6 +680,11 @@ fail_by_curl_code(const verdict_exchange *exchange, bool past_deadline, verdict_
 			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
 									   "the answer is not understood: %s", text);
 		case CURLE_OUT_OF_MEMORY:
+			/* So libcurl 7 says too that one line of the headers is too long. */
+			if (exchange->sent && !exchange->headers.complete)
+				return verdict_status_fail(
+					status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
+					"the answer cannot be trusted: its headers are too large");
 			return verdict_status_no_memory(status);
 		default:
 			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
@@ -676,8 +719,9 @@ verdict_exchange_result(const verdict_exchange *exchange, bool past_deadline,
 								   "no file descriptor is left for a connection");
 	if (exchange->result != CURLE_OK)
 		return fail_by_curl_code(exchange, past_deadline, status);
+	/* libcurl is content with headers that stop in their middle. */
 	if (!exchange->headers.complete)
-		return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
-								   "the instance gave no answer");
+		return verdict_status_fail(status, VERDICT_UNAVAILABLE, VERDICT_CAUSE_LOST,
+								   "the connection ended before the answer did");
 	return true;
 }

@@ -61,6 +61,7 @@ parse_status_line(const char *line, size_t size)
 {
 	size_t position = strlen("HTTP/");
 	const char *digits;
+	int status;
 
 	if (size < position || memcmp(line, "HTTP/", position) != 0)
 		return 0;
@@ -72,7 +73,9 @@ parse_status_line(const char *line, size_t size)
 	if (size - position - 1 < 3 || !is_digit(digits[0]) || !is_digit(digits[1]) ||
 		!is_digit(digits[2]) || (size - position - 1 > 3 && digits[3] != ' ') || digits[0] == '0')
 		return 0;
-	return (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
+	status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
+	/* Nothing here asks for another protocol. */
+	return status == 101 ? 0 : status;
 }
 
 static verdict_headers_result
@@ -110,13 +113,6 @@ add_pair(verdict_headers *headers, const char *line, size_t size)
 	return VERDICT_HEADERS_MORE;
 }
 
-/* An interim response is followed by another; 101 would end HTTP itself. */
-static bool
-is_interim(int status)
-{
-	return status < 200 && status != 101;
-}
-
 verdict_headers_result
 verdict_headers_add_line(verdict_headers *headers, const char *line, size_t size)
 {
@@ -139,7 +135,7 @@ verdict_headers_add_line(verdict_headers *headers, const char *line, size_t size
 	}
 	if (size > 0)
 		return add_pair(headers, line, size);
-	if (!is_interim(headers->status))
+	if (headers->status >= 200)
 	{
 		headers->complete = true;
 		return VERDICT_HEADERS_COMPLETE;

@@ -44,7 +44,7 @@ extern void verdict_headers_free(verdict_headers *headers);
  * Takes in one line with its line end: a status line, a header, or the empty
  * line.  Lines after the final response's empty line are trailers and are only
  * counted.  Malformed: no status line where one must stand, a status that is
- * not three digits, a folded line, a name that is not a token (RFC 9110, 5.6.2),
+ * not three digits or is 101, a folded line, a name that is not a token (RFC 9110, 5.6.2),
  * a control character in a value.
  */
 extern verdict_headers_result

@@ -9,7 +9,11 @@
  */
 #include "transport_internal.h"
 
+#include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NEVER INT64_MAX
@@ -50,8 +54,8 @@ socket_wanted(CURL *easy, curl_socket_t fd, int what, void *context, void *unuse
 		memset(socket, 0, sizeof(*socket));
 		socket->fd = fd;
 		/* A socket not opened here wakes the resolver's waiter; new each time. */
-		if ((size_t) fd < runtime->serials_size && runtime->serials[fd] != 0)
-			socket->serial = runtime->serials[fd];
+		if ((size_t) fd < runtime->opened_size && runtime->opened[fd].serial != 0)
+			socket->serial = runtime->opened[fd].serial;
 		else
 			socket->serial = ++runtime->last_serial;
 	}
@@ -78,39 +82,106 @@ timer_wanted(CURLM *multi, long timeout_ms, void *context)
 	return 0;
 }
 
+/* 0 when there is no such descriptor. */
+static uint64_t
+inode_of(int fd)
+{
+	struct stat facts;
+
+	return fstat(fd, &facts) == 0 ? (uint64_t) facts.st_ino : 0;
+}
+
 bool
 verdict_runtime_register(verdict_runtime *runtime, int fd)
 {
-	if ((size_t) fd >= runtime->serials_size)
+	if ((size_t) fd >= runtime->opened_size)
 	{
 		const verdict_host *host = runtime->host;
 		size_t size = (size_t) fd + 64;
-		uint64_t *serials =
-			host->allocate(host->context, runtime->serials, size * sizeof(*serials));
+		own_socket *opened = host->allocate(host->context, runtime->opened, size * sizeof(*opened));
 
-		if (serials == NULL)
+		if (opened == NULL)
 			return false;
-		memset(serials + runtime->serials_size, 0,
-			   (size - runtime->serials_size) * sizeof(*serials));
-		runtime->serials = serials;
-		runtime->serials_size = size;
+		memset(opened + runtime->opened_size, 0, (size - runtime->opened_size) * sizeof(*opened));
+		runtime->opened = opened;
+		runtime->opened_size = size;
 	}
-	runtime->serials[fd] = ++runtime->last_serial;
+	runtime->opened[fd].serial = ++runtime->last_serial;
+	runtime->opened[fd].inode = inode_of(fd);
+	runtime->opened[fd].port = 0;
 	return true;
+}
+
+/* The descriptor counts no more. */
+static void
+give_up_socket(verdict_runtime *runtime, int fd)
+{
+	const verdict_host *host = runtime->host;
+
+	runtime->opened[fd].serial = 0;
+	if (host->release_descriptor != NULL)
+		host->release_descriptor(host->context);
 }
 
 int
 verdict_runtime_close_socket(void *context, curl_socket_t fd)
 {
-	verdict_runtime *runtime = context;
-	const verdict_host *host = runtime->host;
-
-	if ((size_t) fd < runtime->serials_size)
-		runtime->serials[fd] = 0;
 	close(fd);
-	if (host->release_descriptor != NULL)
-		host->release_descriptor(host->context);
+	give_up_socket(context, fd);
 	return 0;
+}
+
+void
+verdict_runtime_sweep(verdict_runtime *runtime)
+{
+	size_t fd;
+
+	for (fd = 0; fd < runtime->opened_size; fd++)
+		if (runtime->opened[fd].serial != 0 && inode_of((int) fd) != runtime->opened[fd].inode)
+			give_up_socket(runtime, (int) fd);
+}
+
+void
+verdict_runtime_note_ports(verdict_runtime *runtime)
+{
+	size_t fd;
+
+	for (fd = 0; fd < runtime->opened_size; fd++)
+	{
+		union
+		{
+			struct sockaddr any;
+			struct sockaddr_in in;
+			struct sockaddr_in6 in6;
+		} own;
+		socklen_t size = sizeof(own);
+
+		if (runtime->opened[fd].serial == 0 || runtime->opened[fd].port != 0 ||
+			getsockname((int) fd, &own.any, &size) != 0)
+			continue;
+		if (own.any.sa_family == AF_INET)
+			runtime->opened[fd].port = ntohs(own.in.sin_port);
+		else if (own.any.sa_family == AF_INET6)
+			runtime->opened[fd].port = ntohs(own.in6.sin6_port);
+	}
+}
+
+bool
+verdict_runtime_idle_is_clean(const verdict_runtime *runtime, int port)
+{
+	size_t fd;
+
+	/* Connections to different addresses may share a port: look at all. */
+	for (fd = 0; fd < runtime->opened_size; fd++)
+	{
+		char byte;
+
+		if (runtime->opened[fd].port == port && runtime->opened[fd].serial != 0 &&
+			(recv((int) fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+			 (errno != EAGAIN && errno != EWOULDBLOCK)))
+			return false;
+	}
+	return true;
 }
 
 /* ---- runtime ---- */
@@ -180,7 +251,7 @@ verdict_runtime_destroy(verdict_runtime *runtime)
 		return;
 	if (runtime->multi != NULL)
 		curl_multi_cleanup(runtime->multi);
-	verdict_free(runtime->host, runtime->serials);
+	verdict_free(runtime->host, runtime->opened);
 	verdict_free(runtime->host, runtime);
 	curl_global_cleanup();
 }
@@ -265,7 +336,8 @@ harvest(verdict_runtime *runtime)
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		exchange = (verdict_exchange *) private;
 		verdict_runtime_remove(runtime, exchange);
-		verdict_exchange_finish(exchange, result);
+		if (!verdict_exchange_restart(exchange))
+			verdict_exchange_finish(exchange, result);
 	}
 }
 

@@ -25,6 +25,13 @@
  */
 #define HTTP2_REQUESTS_PER_CONNECTION 500
 
+typedef struct own_socket
+{
+	uint64_t serial; /* 0 = no socket of ours has this descriptor */
+	uint64_t inode;	 /* what it is to the kernel */
+	int port;		 /* its own end's; 0 = not asked for yet */
+} own_socket;
+
 struct verdict_runtime
 {
 	const verdict_host *host;
@@ -35,9 +42,9 @@ struct verdict_runtime
 	int watched_count;
 	int64_t timer_due_us; /* when libcurl wants to run; INT64_MAX = never */
 
-	/* Serial numbers of the sockets opened here, by descriptor; 0 = none. */
-	uint64_t *serials;
-	size_t serials_size;
+	/* The sockets opened here, by descriptor. */
+	own_socket *opened;
+	size_t opened_size;
 	uint64_t last_serial;
 
 	verdict_exchange *active; /* under way in the multi handle */
@@ -57,6 +64,7 @@ struct verdict_pool
 	verdict_exchange *exchanges[VERDICT_MAX_IN_FLIGHT]; /* made so far */
 	int exchange_count;
 	int active_count;
+	bool speaks_http2;	/* the latest answer did */
 	int http2_requests; /* over the present HTTP/2 connection */
 	bool retiring;		/* the exchange under way is its last */
 };
@@ -71,7 +79,8 @@ struct verdict_exchange
 	verdict_exchange *previous;
 
 	CURL *easy;
-	char *url;		   /* what the easy handle was told */
+	CURLU *address;	   /* what the easy handle was told */
+	char *url;		   /* as a text */
 	bool forbid_reuse; /* likewise */
 	struct curl_slist lines[VERDICT_MAX_REQUEST_HEADERS + 2];
 	char error[CURL_ERROR_SIZE];
@@ -80,6 +89,9 @@ struct verdict_exchange
 	CURLcode result;
 	bool multi_failed; /* libcurl's loop failed as a whole */
 	bool sent;
+	bool fresh;			 /* it opened a connection */
+	bool unclean;		 /* the kept connection had something to say already */
+	bool restarted;		 /* for that reason, on a fresh connection */
 	bool resend_refused; /* libcurl wanted to send once more */
 	bool no_descriptor;
 	bool no_memory;
@@ -104,12 +116,30 @@ extern bool verdict_runtime_add(verdict_runtime *runtime, verdict_exchange *exch
 extern void verdict_runtime_remove(verdict_runtime *runtime, verdict_exchange *exchange);
 /* For CURLOPT_OPENSOCKETFUNCTION: gives the socket its serial number. */
 extern bool verdict_runtime_register(verdict_runtime *runtime, int fd);
+/*
+ * Whether nothing waits to be read on the connection whose own end has this
+ * port.  On an idle HTTP/1 connection there must be nothing: it could only be
+ * its end, or an answer that nobody asked for.
+ */
+extern bool verdict_runtime_idle_is_clean(const verdict_runtime *runtime, int port);
+/* Learns the ports of new connections. */
+extern void verdict_runtime_note_ports(verdict_runtime *runtime);
+/*
+ * Gives up the sockets that are there no more: libcurl 7 closes those that never
+ * came to be connected without telling.
+ */
+extern void verdict_runtime_sweep(verdict_runtime *runtime);
 /* For CURLOPT_CLOSESOCKETFUNCTION; "context" is the runtime. */
 extern int verdict_runtime_close_socket(void *context, curl_socket_t fd);
 
 /* exchange.c */
 /* libcurl is through with it; it is out of the multi handle already. */
 extern void verdict_exchange_finish(verdict_exchange *exchange, CURLcode result);
+/*
+ * Starts it anew on a fresh connection when libcurl was through with it because
+ * the kept one was not clean.
+ */
+extern bool verdict_exchange_restart(verdict_exchange *exchange);
 extern void verdict_exchange_free(verdict_exchange *exchange);
 
 #endif /* VERDICT_TRANSPORT_INTERNAL_H */

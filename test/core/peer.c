@@ -48,7 +48,7 @@ struct peer
 	int listener;
 	int port;
 	char url[64];
-	int stop_pipe[2];	/* readable once the peer is to stop */
+	int stop_pipe[2]; /* readable once the peer is to stop */
 	pthread_t acceptor;
 	pthread_mutex_t lock;
 	bool logging;
@@ -275,7 +275,8 @@ read_request(const connection *c)
 		request->size += (size_t) size;
 		request->bytes[request->size] = '\0';
 		length = body_length(request->bytes, &request->body);
-		if (length >= 0 && request->size == (size_t) (request->body - request->bytes) + (size_t) length)
+		if (length >= 0 &&
+			request->size == (size_t) (request->body - request->bytes) + (size_t) length)
 		{
 			request->body_size = (size_t) length;
 			request->at_us = now_us();
@@ -315,6 +316,7 @@ serve(void *context)
 	script steps;
 	bool open = true;
 	bool scripted;
+	bool logged;
 	peer_request *request;
 
 	pthread_mutex_lock(&p->lock);
@@ -326,10 +328,16 @@ serve(void *context)
 	while (open && (request = read_request(c)) != NULL)
 	{
 		pthread_mutex_lock(&p->lock);
+		logged = p->logging;
 		take_script(p, request, &steps);
 		pthread_mutex_unlock(&p->lock);
 		open = run_script(c, &steps);
 		pthread_mutex_lock(&p->lock);
+		if (!logged)
+		{
+			free(request->bytes);
+			free(request);
+		}
 		p->at_once--;
 		pthread_mutex_unlock(&p->lock);
 	}
@@ -391,8 +399,7 @@ peer_start(void)
 	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (p->listener < 0 || bind(p->listener, (struct sockaddr *) &address, size) < 0 ||
 		listen(p->listener, 64) < 0 ||
-		getsockname(p->listener, (struct sockaddr *) &address, &size) < 0 ||
-		pipe(p->stop_pipe) < 0)
+		getsockname(p->listener, (struct sockaddr *) &address, &size) < 0 || pipe(p->stop_pipe) < 0)
 		die("peer");
 	p->port = ntohs(address.sin_port);
 	snprintf(p->url, sizeof(p->url), "http://127.0.0.1:%d", p->port);
@@ -525,6 +532,14 @@ peer_text(const char *text)
 }
 
 /* ---- the log ---- */
+
+void
+peer_keep_no_log(peer *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->logging = false;
+	pthread_mutex_unlock(&p->lock);
+}
 
 int
 peer_request_count(peer *p)

@@ -17,14 +17,14 @@
 
 typedef enum peer_action
 {
-	PEER_END,			/* of the script: the connection waits for a request */
-	PEER_SEND,			/* bytes */
-	PEER_DRIP,			/* bytes one at a time, "ms" apart */
-	PEER_REPEAT,		/* bytes again and again, until the client goes */
-	PEER_PAUSE,			/* "ms" */
-	PEER_STALL,			/* until the client goes */
-	PEER_CLOSE,			/* in an orderly way */
-	PEER_RESET			/* by RST */
+	PEER_END,	 /* of the script: the connection waits for a request */
+	PEER_SEND,	 /* bytes */
+	PEER_DRIP,	 /* bytes one at a time, "ms" apart */
+	PEER_REPEAT, /* bytes again and again, until the client goes */
+	PEER_PAUSE,	 /* "ms" */
+	PEER_STALL,	 /* until the client goes */
+	PEER_CLOSE,	 /* in an orderly way */
+	PEER_RESET	 /* by RST */
 } peer_action;
 
 typedef struct peer_step
@@ -37,12 +37,12 @@ typedef struct peer_step
 
 typedef struct peer_request
 {
-	int connection;		/* counted from 0 in the order of accepting */
-	char *bytes;		/* the whole request, and a terminator */
+	int connection; /* counted from 0 in the order of accepting */
+	char *bytes;	/* the whole request, and a terminator */
 	size_t size;
 	const char *body;
 	size_t body_size;
-	int64_t at_us;		/* when it was there, by the monotonic clock */
+	int64_t at_us; /* when it was there, by the monotonic clock */
 } peer_request;
 
 typedef struct peer peer;
@@ -62,9 +62,9 @@ extern void peer_standing(peer *p, const peer_step *steps);
  * of this queue, if there is one. */
 extern void peer_queue_accept(peer *p, const peer_step *steps);
 /* Chooses the script of a request, when set; NULL = as the queue says. */
-extern void peer_set_chooser(peer *p,
-							 const peer_step *(*choose)(void *context, const peer_request *request),
-							 void *context);
+extern void
+peer_set_chooser(peer *p, const peer_step *(*choose)(void *context, const peer_request *request),
+				 void *context);
 /* Forgets what is queued, not what is logged. */
 extern void peer_clear(peer *p);
 
@@ -72,13 +72,15 @@ extern void peer_clear(peer *p);
  * An HTTP/1.1 answer with a Content-Length.  "headers" are whole lines or "".
  * It lives as long as the peer.
  */
-extern peer_step peer_answer(peer *p, int status, const char *headers, const void *body,
-							 size_t size);
+extern peer_step
+peer_answer(peer *p, int status, const char *headers, const void *body, size_t size);
 /* A step that sends a string. */
 extern peer_step peer_text(const char *text);
 /* Keeps memory of malloc() until the peer stops. */
 extern void *peer_keep(peer *p, void *memory);
 
+/* From now on requests are answered but not logged. */
+extern void peer_keep_no_log(peer *p);
 extern int peer_request_count(peer *p);
 extern const peer_request *peer_request_at(peer *p, int index);
 extern int peer_connection_count(peer *p);
