@@ -62,17 +62,15 @@ static uint32
 send_change(change_call *call, verdict_method method, bool encoded, size_t count,
 			const char *action)
 {
-	char		key[VERDICT_KEY_MAX + 1];
-	uint32		changed = 0;
+	char key[VERDICT_KEY_MAX + 1];
+	uint32 changed = 0;
 
 	call->parts.method = verdict_method_name(method);
 	call->parts.payload = call->payload.bytes;
 	call->parts.payload_size = call->payload.size;
-	if (!encoded ||
-		!verdict_key_derive(&call->parts, key, &call->status) ||
-		!verdict_client_mutate(call->client, call->session, method,
-							   call->payload.bytes, call->payload.size, key, 0,
-							   &changed, &call->status))
+	if (!encoded || !verdict_key_derive(&call->parts, key, &call->status) ||
+		!verdict_client_mutate(call->client, call->session, method, call->payload.bytes,
+							   call->payload.size, key, 0, &changed, &call->status))
 		verdict_report_change_failure(&call->status, action);
 	verdict_transaction_changes_sent(count);
 	verdict_buffer_free(&call->payload);
@@ -84,18 +82,17 @@ static void
 require_ground(const verdict_fact *fact)
 {
 	if (!verdict_fact_is_ground(fact))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a pattern cannot be inserted or deleted"),
-				 errdetail("An argument of \"%s\" is a variable, a wildcard or NULL.",
-						   fact->predicate)));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("a pattern cannot be inserted or deleted"),
+						errdetail("An argument of \"%s\" is a variable, a wildcard or NULL.",
+								  fact->predicate)));
 }
 
 uint32
 verdict_change_facts(const verdict_change *changes, size_t count)
 {
 	change_call call;
-	bool		encoded;
+	bool encoded;
 	verdict_method method;
 	const char *action;
 
@@ -109,15 +106,15 @@ verdict_change_facts(const verdict_change *changes, size_t count)
 	{
 		method = changes->insert ? VERDICT_METHOD_INSERT_FACT : VERDICT_METHOD_DELETE_FACT;
 		action = changes->insert ? "insert the fact" : "delete the fact";
-		encoded = verdict_encode_fact(&call.payload, VERDICT_WIRE_BINARY,
-									  &changes->fact, &call.status);
+		encoded =
+			verdict_encode_fact(&call.payload, VERDICT_WIRE_BINARY, &changes->fact, &call.status);
 	}
 	else
 	{
 		method = VERDICT_METHOD_BATCH_FACTS;
 		action = "change the facts";
-		encoded = verdict_encode_batch(&call.payload, VERDICT_WIRE_BINARY, changes,
-									   count, &call.status);
+		encoded =
+			verdict_encode_batch(&call.payload, VERDICT_WIRE_BINARY, changes, count, &call.status);
 	}
 	return send_change(&call, method, encoded, count, action);
 }
@@ -126,11 +123,10 @@ void
 verdict_change_policy(const char *policy)
 {
 	change_call call;
-	bool		encoded;
+	bool encoded;
 
 	begin_change(&call);
-	encoded = verdict_encode_set_policy(&call.payload, VERDICT_WIRE_BINARY, policy,
-										&call.status);
+	encoded = verdict_encode_set_policy(&call.payload, VERDICT_WIRE_BINARY, policy, &call.status);
 	send_change(&call, VERDICT_METHOD_SET_POLICY, encoded, 1, "set the policy");
 }
 
@@ -153,8 +149,7 @@ static Datum
 change_arguments(FunctionCallInfo fcinfo, bool insert)
 {
 	verdict_require_argument(fcinfo, 0, "predicate");
-	return change_one(verdict_fact_from_arguments(fcinfo,
-												  text_to_cstring(PG_GETARG_TEXT_PP(0)), 1),
+	return change_one(verdict_fact_from_arguments(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(0)), 1),
 					  insert);
 }
 
@@ -184,16 +179,14 @@ verdict_sql_delete_fact_of(PG_FUNCTION_ARGS)
 
 /* Writes the facts of an array to "changes". */
 static void
-take_facts(const Datum *facts, const bool *nulls, int count, bool insert,
-		   const char *name, verdict_change *changes)
+take_facts(const Datum *facts, const bool *nulls, int count, bool insert, const char *name,
+		   verdict_change *changes)
 {
 	for (int i = 0; i < count; i++)
 	{
 		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("element %d of argument \"%s\" must not be null",
-							i + 1, name)));
+			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+							errmsg("element %d of argument \"%s\" must not be null", i + 1, name)));
 		changes[i].insert = insert;
 		changes[i].fact = *verdict_fact_from_datum(facts[i]);
 	}
@@ -203,20 +196,20 @@ Datum
 verdict_sql_batch_facts(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {"inserts", "deletes"};
-	Datum	   *facts[2];
-	bool	   *nulls[2];
-	int			counts[2];
-	size_t		count;
+	Datum *facts[2];
+	bool *nulls[2];
+	int counts[2];
+	size_t count;
 	verdict_change *changes;
 
 	for (int i = 0; i < 2; i++)
 	{
-		ArrayType  *array;
+		ArrayType *array;
 
 		verdict_require_argument(fcinfo, i, names[i]);
 		array = PG_GETARG_ARRAYTYPE_P(i);
-		deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT,
-						  &facts[i], &nulls[i], &counts[i]);
+		deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, &facts[i], &nulls[i],
+						  &counts[i]);
 	}
 
 	count = (size_t) counts[0] + (size_t) counts[1];

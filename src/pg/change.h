@@ -17,4 +17,4 @@ extern uint32 verdict_change_facts(const verdict_change *changes, size_t count);
 /* The same for the policy. */
 extern void verdict_change_policy(const char *policy);
 
-#endif							/* VERDICT_PG_CHANGE_H */
+#endif /* VERDICT_PG_CHANGE_H */

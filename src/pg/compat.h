@@ -82,4 +82,4 @@ verdict_wait_event_new(const char *name)
 #endif
 }
 
-#endif							/* VERDICT_PG_COMPAT_H */
+#endif /* VERDICT_PG_COMPAT_H */

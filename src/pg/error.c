@@ -38,8 +38,7 @@ static const int code_sqlstates[] = {
 	[VERDICT_INTERNAL] = ERRCODE_SYSTEM_ERROR,
 	[VERDICT_UNAVAILABLE] = ERRCODE_CONNECTION_FAILURE,
 	[VERDICT_DATA_LOSS] = ERRCODE_DATA_CORRUPTED,
-	[VERDICT_UNAUTHENTICATED] = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION
-};
+	[VERDICT_UNAUTHENTICATED] = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION};
 
 int
 verdict_status_sqlstate(const verdict_status *status)
@@ -76,21 +75,27 @@ status_hint(const verdict_status *status, bool change)
 	{
 		case VERDICT_CAUSE_RESOLVE:
 		case VERDICT_CAUSE_CONNECT:
-			return "Check option \"instance_url\" of the foreign server, and that the instance runs there.";
+			return "Check option \"instance_url\" of the foreign server, and that the instance "
+				   "runs there.";
 		case VERDICT_CAUSE_TLS:
-			return "Option \"ssl_ca_file\" of the foreign server names the file with the certificate authority that has signed the instance's certificate; the host of \"instance_url\" must be the one that the certificate names.";
+			return "Option \"ssl_ca_file\" of the foreign server names the file with the "
+				   "certificate authority that has signed the instance's certificate; the host of "
+				   "\"instance_url\" must be the one that the certificate names.";
 		case VERDICT_CAUSE_LOST:
 			if (change && status->outcome == VERDICT_OUTCOME_MAYBE_APPLIED)
 				return "The change may have been applied: look before making it again.";
 			return NULL;
 		case VERDICT_CAUSE_DEADLINE:
-			return "The limits are the options \"read_timeout_ms\", \"mutation_attempt_timeout_ms\" and \"mutation_overall_timeout_ms\" of the foreign server.";
+			return "The limits are the options \"read_timeout_ms\", "
+				   "\"mutation_attempt_timeout_ms\" and \"mutation_overall_timeout_ms\" of the "
+				   "foreign server.";
 		case VERDICT_CAUSE_TOO_LARGE:
 			return "Ask for less, or raise option \"max_response_bytes\" of the foreign server.";
 		case VERDICT_CAUSE_TRUNCATED:
 			return "Ask a narrower question, so that the answer stays below the instance's cap.";
 		case VERDICT_CAUSE_SESSION:
-			return "Start a fresh session with verdict_new_session(), or read with consistency \"eventual\".";
+			return "Start a fresh session with verdict_new_session(), or read with consistency "
+				   "\"eventual\".";
 		case VERDICT_CAUSE_HTTP:
 		case VERDICT_CAUSE_REMOTE:
 			break;
@@ -103,14 +108,18 @@ status_hint(const verdict_status *status, bool change)
 		case VERDICT_UNAUTHENTICATED:
 			return "Check option \"api_key\" of the user mapping.";
 		case VERDICT_FAILED_PRECONDITION:
-			return "If the instance's history has changed since this transaction's session began (a failover, a restored backup), start a fresh session with verdict_new_session().";
+			return "If the instance's history has changed since this transaction's session began "
+				   "(a failover, a restored backup), start a fresh session with "
+				   "verdict_new_session().";
 		case VERDICT_ABORTED:
-			return !change ? NULL :
-				"The same change is still running at the instance: try the transaction again.";
+			return !change ? NULL
+						   : "The same change is still running at the instance: try the "
+							 "transaction again.";
 		case VERDICT_UNIMPLEMENTED:
 		case VERDICT_UNKNOWN:
 			if (status->inferred)
-				return "Check option \"instance_url\" of the foreign server: what answers there may not be a Verdict instance.";
+				return "Check option \"instance_url\" of the foreign server: what answers there "
+					   "may not be a Verdict instance.";
 			return NULL;
 		default:
 			return NULL;
@@ -124,12 +133,12 @@ status_hint(const verdict_status *status, bool change)
 static char *
 from_utf8_lossy(const char *text)
 {
-	int			encoding = GetDatabaseEncoding();
-	int			size = (int) strlen(text);
-	Oid			conversion = InvalidOid;
-	char	   *result;
-	char	   *next;
-	int			done;
+	int encoding = GetDatabaseEncoding();
+	int size = (int) strlen(text);
+	Oid conversion = InvalidOid;
+	char *result;
+	char *next;
+	int done;
 
 	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
 		return pnstrdup(text, size);
@@ -140,8 +149,7 @@ from_utf8_lossy(const char *text)
 	next = result;
 	for (done = 0; done < size;)
 	{
-		int			width = Min(pg_utf_mblen((const unsigned char *) text + done),
-								size - done);
+		int width = Min(pg_utf_mblen((const unsigned char *) text + done), size - done);
 		unsigned char converted[MAX_CONVERSION_GROWTH * 4 + 1];
 
 		if (!IS_HIGHBIT_SET(text[done]))
@@ -149,10 +157,9 @@ from_utf8_lossy(const char *text)
 		else if (OidIsValid(conversion) &&
 				 pg_do_encoding_conversion_buf(conversion, PG_UTF8, encoding,
 											   (unsigned char *) unconstify(char *, text) + done,
-											   width, converted,
-											   sizeof(converted), true) == width)
+											   width, converted, sizeof(converted), true) == width)
 		{
-			int			length = (int) strlen((char *) converted);
+			int length = (int) strlen((char *) converted);
 
 			memcpy(next, converted, length);
 			next += length;
@@ -171,25 +178,20 @@ status_detail(const verdict_status *status, bool change)
 	StringInfoData detail;
 
 	initStringInfo(&detail);
-	appendStringInfo(&detail, "Connect code %s",
-					 verdict_code_name(status->code));
+	appendStringInfo(&detail, "Connect code %s", verdict_code_name(status->code));
 	if (status->inferred)
-		appendStringInfo(&detail, " (inferred from HTTP status %d)",
-						 status->http_status);
+		appendStringInfo(&detail, " (inferred from HTTP status %d)", status->http_status);
 	else if (status->http_status != 0)
 		appendStringInfo(&detail, " (HTTP status %d)", status->http_status);
 	if (status->attempts > 0)
 	{
-		appendStringInfo(&detail,
-						 status->attempts == 1 ? ", %d attempt" : ", %d attempts",
+		appendStringInfo(&detail, status->attempts == 1 ? ", %d attempt" : ", %d attempts",
 						 status->attempts);
-		appendStringInfo(&detail,
-						 status->sends == 1 ? ", %d request sent" : ", %d requests sent",
+		appendStringInfo(&detail, status->sends == 1 ? ", %d request sent" : ", %d requests sent",
 						 status->sends);
 	}
 	if (change)
-		appendStringInfo(&detail, ", outcome %s",
-						 verdict_outcome_name(status->outcome));
+		appendStringInfo(&detail, ", outcome %s", verdict_outcome_name(status->outcome));
 	if (status->retry_after_ms >= 0)
 		appendStringInfo(&detail, ", the instance asks to wait %lld ms",
 						 (long long) status->retry_after_ms);
@@ -203,14 +205,12 @@ static void
 report(int elevel, const verdict_status *status, const char *action, bool change)
 {
 	const char *hint = status_hint(status, change);
-	bool		called = status->request_id[0] != '\0';
+	bool called = status->request_id[0] != '\0';
 
-	ereport(elevel,
-			(errcode(verdict_status_sqlstate(status)),
-			 errmsg_internal("could not %s: %s", action,
-							 from_utf8_lossy(status->message)),
-			 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
-			 hint != NULL ? errhint("%s", hint) : 0));
+	ereport(elevel, (errcode(verdict_status_sqlstate(status)),
+					 errmsg_internal("could not %s: %s", action, from_utf8_lossy(status->message)),
+					 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
+					 hint != NULL ? errhint("%s", hint) : 0));
 }
 
 void
@@ -258,15 +258,12 @@ verdict_warn_failure(const verdict_status *status, const char *action)
 }
 
 void
-verdict_report_bad_text(const verdict_status *status, int sqlstate,
-						const char *type)
+verdict_report_bad_text(const verdict_status *status, int sqlstate, const char *type)
 {
 	if (status->cause == VERDICT_CAUSE_MEMORY)
 		sqlstate = ERRCODE_OUT_OF_MEMORY;
-	ereport(ERROR,
-			(errcode(sqlstate),
-			 errmsg("invalid %s", type),
-			 errdetail_internal("%s", from_utf8_lossy(status->message))));
+	ereport(ERROR, (errcode(sqlstate), errmsg("invalid %s", type),
+					errdetail_internal("%s", from_utf8_lossy(status->message))));
 }
 
 /* The conversion functions return their argument when there is nothing to do. */
@@ -285,7 +282,7 @@ verdict_to_utf8(const char *text, int size)
 char *
 verdict_from_utf8(const char *text)
 {
-	int			size = (int) strlen(text);
+	int size = (int) strlen(text);
 
 	return own_copy(text, size, pg_any_to_server(text, size, PG_UTF8));
 }

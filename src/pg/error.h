@@ -10,7 +10,7 @@
 /*
  * The SQLSTATE of a status, as ereport() wants it.
  */
-extern int	verdict_status_sqlstate(const verdict_status *status);
+extern int verdict_status_sqlstate(const verdict_status *status);
 
 /*
  * Raises the failure of a read: message in the database's encoding, DETAIL with
@@ -18,26 +18,25 @@ extern int	verdict_status_sqlstate(const verdict_status *status);
  * "action" completes "could not ..." (such as "check authorization").
  * An interrupted call raises what interrupted it.
  */
-extern void verdict_report_failure(const verdict_status *status,
-								   const char *action) pg_attribute_noreturn();
+extern void
+verdict_report_failure(const verdict_status *status, const char *action) pg_attribute_noreturn();
 
 /*
  * The same for a change: says what is known of its effect, in DETAIL, and in
  * CONTEXT of the error of an interrupt.
  */
-extern void verdict_report_change_failure(const verdict_status *status,
-										  const char *action) pg_attribute_noreturn();
+extern void verdict_report_change_failure(const verdict_status *status, const char *action)
+	pg_attribute_noreturn();
 
 /* A read's failure as a WARNING, for verdict.on_failure = deny; returns. */
-extern void verdict_warn_failure(const verdict_status *status,
-								 const char *action);
+extern void verdict_warn_failure(const verdict_status *status, const char *action);
 
 /*
  * Raises what the core refused of a user's text (an identity, a fact, a
  * setting): "sqlstate" with the status's message, "type" names the input.
  */
-extern void verdict_report_bad_text(const verdict_status *status, int sqlstate,
-									const char *type) pg_attribute_noreturn();
+extern void verdict_report_bad_text(const verdict_status *status, int sqlstate, const char *type)
+	pg_attribute_noreturn();
 
 /*
  * Text of the database's encoding to UTF-8 and back, in the current memory
@@ -47,4 +46,4 @@ extern void verdict_report_bad_text(const verdict_status *status, int sqlstate,
 extern char *verdict_to_utf8(const char *text, int size);
 extern char *verdict_from_utf8(const char *text);
 
-#endif							/* VERDICT_PG_ERROR_H */
+#endif /* VERDICT_PG_ERROR_H */

@@ -27,38 +27,38 @@ typedef enum option_kind
 	OPTION_URL,
 	OPTION_KEY,
 	OPTION_PATH,
-	OPTION_WORD,				/* one of a list */
+	OPTION_WORD, /* one of a list */
 	OPTION_BOOLEAN,
 	OPTION_INTEGER
 } option_kind;
 
 typedef struct option_word
 {
-	const char *text;			/* NULL ends the list */
-	int			value;
+	const char *text; /* NULL ends the list */
+	int value;
 } option_word;
 
 typedef struct verdict_option
 {
 	const char *name;
-	Oid			catalog;		/* ForeignServerRelationId or UserMappingRelationId */
+	Oid catalog; /* ForeignServerRelationId or UserMappingRelationId */
 	option_kind kind;
-	size_t		offset;			/* of its field in verdict_client_options */
-	const option_word *words;	/* OPTION_WORD */
-	int64		minimum;		/* OPTION_INTEGER */
-	int64		maximum;
+	size_t offset;			  /* of its field in verdict_client_options */
+	const option_word *words; /* OPTION_WORD */
+	int64 minimum;			  /* OPTION_INTEGER */
+	int64 maximum;
 } verdict_option;
 
 static const option_word wire_formats[] = {
 	{"binary", VERDICT_WIRE_BINARY},
 	{"json", VERDICT_WIRE_JSON},
-	{NULL, 0}
+	{NULL, 0},
 };
 
 static const option_word http_versions[] = {
 	{"1.1", VERDICT_HTTP_1_1},
 	{"2", VERDICT_HTTP_2},
-	{NULL, 0}
+	{NULL, 0},
 };
 
 static const option_word retry_owners[] = {
@@ -66,9 +66,10 @@ static const option_word retry_owners[] = {
 	{"application", VERDICT_RETRY_APPLICATION},
 	{"mesh", VERDICT_RETRY_MESH},
 	{"none", VERDICT_RETRY_NONE},
-	{NULL, 0}
+	{NULL, 0},
 };
 
+/* clang-format off */
 #define FIELD(name) offsetof(verdict_client_options, name)
 #define TIMEOUT(name) {#name, ForeignServerRelationId, OPTION_INTEGER, FIELD(name), \
 	NULL, VERDICT_TIMEOUT_MIN_MS, VERDICT_TIMEOUT_MAX_MS}
@@ -87,10 +88,11 @@ static const verdict_option all_options[] = {
 	{"ssl_ca_file", ForeignServerRelationId, OPTION_PATH, FIELD(ssl_ca_file), NULL, 0, 0},
 	{"api_key", UserMappingRelationId, OPTION_KEY, FIELD(api_key), NULL, 0, 0}
 };
+/* clang-format on */
 
 StaticAssertDecl(sizeof(verdict_wire_format) == sizeof(int) &&
-				 sizeof(verdict_http_version) == sizeof(int) &&
-				 sizeof(verdict_retry_owner) == sizeof(int),
+					 sizeof(verdict_http_version) == sizeof(int) &&
+					 sizeof(verdict_retry_owner) == sizeof(int),
 				 "an option of a list is stored as an int");
 
 static const char *
@@ -109,8 +111,7 @@ option_names(Oid catalog)
 	for (size_t i = 0; i < lengthof(all_options); i++)
 	{
 		if (all_options[i].catalog == catalog)
-			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "",
-							 all_options[i].name);
+			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", all_options[i].name);
 	}
 	return names.data;
 }
@@ -130,30 +131,29 @@ find_option(const char *name, Oid catalog)
 	}
 
 	if (elsewhere != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
-				 errmsg("option \"%s\" does not belong here", name),
-				 errhint("Give it to the %s.",
-						 catalog_object(elsewhere->catalog))));
+		ereport(ERROR, (errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+						errmsg("option \"%s\" does not belong here", name),
+						errhint("Give it to the %s.", catalog_object(elsewhere->catalog))));
 	if (catalog == ForeignServerRelationId || catalog == UserMappingRelationId)
 		ereport(ERROR,
-				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
-				 errmsg("invalid option \"%s\"", name),
-				 errhint("Valid options of a %s are: %s.",
-						 catalog_object(catalog), option_names(catalog))));
-	ereport(ERROR,
-			(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
-			 errmsg("invalid option \"%s\"", name),
-			 errhint("There are no valid options here; options belong to SERVER and USER MAPPING.")));
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME), errmsg("invalid option \"%s\"", name),
+				 errhint("Valid options of a %s are: %s.", catalog_object(catalog),
+						 option_names(catalog))));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_FDW_INVALID_OPTION_NAME), errmsg("invalid option \"%s\"", name),
+		 errhint("There are no valid options here; options belong to SERVER and USER MAPPING.")));
 }
 
-static void pg_attribute_noreturn()
+static void bad_value(const verdict_option *option, const char *value, const char *expected)
+	pg_attribute_noreturn();
+
+static void
 bad_value(const verdict_option *option, const char *value, const char *expected)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid value for option \"%s\": \"%s\"", option->name, value),
-			 errhint("%s", expected)));
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("invalid value for option \"%s\": \"%s\"", option->name, value),
+					errhint("%s", expected)));
 }
 
 static int
@@ -177,14 +177,14 @@ read_word(const verdict_option *option, const char *value)
 static int64
 read_integer(const verdict_option *option, const char *value)
 {
-	char	   *end;
-	int64		number;
+	char *end;
+	int64 number;
 
 	errno = 0;
 	number = strtoll(value, &end, 10);
 	if (errno != 0 || end == value || *end != '\0' ||
-		strspn(value, "-0123456789") != strlen(value) ||
-		number < option->minimum || number > option->maximum)
+		strspn(value, "-0123456789") != strlen(value) || number < option->minimum ||
+		number > option->maximum)
 		bad_value(option, value,
 				  psprintf("Give an integer from " INT64_FORMAT " to " INT64_FORMAT ".",
 						   option->minimum, option->maximum));
@@ -195,7 +195,7 @@ read_integer(const verdict_option *option, const char *value)
 static void
 read_option(const verdict_option *option, DefElem *element, verdict_client_options *options)
 {
-	void	   *field = (char *) options + option->offset;
+	void *field = (char *) options + option->offset;
 	verdict_status status;
 
 	verdict_status_init(&status);
@@ -238,18 +238,17 @@ read_option(const verdict_option *option, DefElem *element, verdict_client_optio
 static void
 read_list(List *list, Oid catalog, verdict_client_options *options)
 {
-	bool		seen[lengthof(all_options)] = {false};
-	ListCell   *cell;
+	bool seen[lengthof(all_options)] = {false};
+	ListCell *cell;
 
-	foreach(cell, list)
+	foreach (cell, list)
 	{
-		DefElem    *element = lfirst_node(DefElem, cell);
+		DefElem *element = lfirst_node(DefElem, cell);
 		const verdict_option *option = find_option(element->defname, catalog);
 
 		if (seen[option - all_options])
-			ereport(ERROR,
-					(errcode(ERRCODE_DUPLICATE_OBJECT),
-					 errmsg("option \"%s\" provided more than once", option->name)));
+			ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+							errmsg("option \"%s\" provided more than once", option->name)));
 		seen[option - all_options] = true;
 		read_option(option, element, options);
 	}
@@ -258,9 +257,9 @@ read_list(List *list, Oid catalog, verdict_client_options *options)
 static bool
 list_has(List *list, const char *name)
 {
-	ListCell   *cell;
+	ListCell *cell;
 
-	foreach(cell, list)
+	foreach (cell, list)
 	{
 		if (strcmp(lfirst_node(DefElem, cell)->defname, name) == 0)
 			return true;
@@ -276,23 +275,21 @@ read_server(List *list, verdict_client_options *options)
 	read_list(list, ForeignServerRelationId, options);
 
 	if (options->instance_url == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
-				 errmsg("option \"instance_url\" is required"),
-				 errhint("CREATE SERVER ... FOREIGN DATA WRAPPER verdict OPTIONS (instance_url 'https://...').")));
+		ereport(ERROR, (errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+						errmsg("option \"instance_url\" is required"),
+						errhint("CREATE SERVER ... FOREIGN DATA WRAPPER verdict OPTIONS "
+								"(instance_url 'https://...').")));
 	if (options->http_version == VERDICT_HTTP_2 &&
 		pg_strncasecmp(options->instance_url, "https:", 6) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("http_version 2 needs an https instance_url"),
-				 errdetail("HTTP/2 is agreed on by TLS.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("http_version 2 needs an https instance_url"),
+						errdetail("HTTP/2 is agreed on by TLS.")));
 	if (options->retry_owner != VERDICT_RETRY_CLIENT)
 	{
 		if (options->retry_http_503 && list_has(list, "retry_http_503"))
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("retry_http_503 needs retry_owner \"client\""),
-					 errdetail("With any other owner this client sends every call once.")));
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+							errmsg("retry_http_503 needs retry_owner \"client\""),
+							errdetail("With any other owner this client sends every call once.")));
 		options->retry_http_503 = false;
 	}
 }
@@ -314,8 +311,8 @@ PG_FUNCTION_INFO_V1(verdict_sql_validator);
 Datum
 verdict_sql_validator(PG_FUNCTION_ARGS)
 {
-	List	   *list = untransformRelOptions(PG_GETARG_DATUM(0));
-	Oid			catalog = PG_GETARG_OID(1);
+	List *list = untransformRelOptions(PG_GETARG_DATUM(0));
+	Oid catalog = PG_GETARG_OID(1);
 	verdict_client_options options;
 
 	verdict_client_options_init(&options);
@@ -325,10 +322,9 @@ verdict_sql_validator(PG_FUNCTION_ARGS)
 			read_server(list, &options);
 			break;
 		case ForeignTableRelationId:
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("a Verdict instance has no foreign tables"),
-					 errhint("Read it with verdict_query() or verdict_list_facts().")));
+			ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+							errmsg("a Verdict instance has no foreign tables"),
+							errhint("Read it with verdict_query() or verdict_list_facts().")));
 			break;
 		default:
 			read_list(list, catalog, &options);

@@ -15,8 +15,7 @@
  * current memory context, or to the lists.  Raises, as the validator does, when
  * an option cannot be used: catalogs may hold what no validator has seen.
  */
-extern void verdict_options_read(const ForeignServer *server,
-								 const UserMapping *mapping,
+extern void verdict_options_read(const ForeignServer *server, const UserMapping *mapping,
 								 verdict_client_options *options);
 
-#endif							/* VERDICT_PG_OPTION_H */
+#endif /* VERDICT_PG_OPTION_H */

@@ -36,20 +36,20 @@
 
 typedef struct verdict_connection
 {
-	Oid			mapping;		/* hash key: oid of the user mapping */
-	verdict_client *client;		/* NULL: to be made */
-	bool		valid;			/* server and mapping are as they were */
-	uint32		server_hash;	/* syscache hashes, for invalidation */
-	uint32		mapping_hash;
+	Oid mapping;			/* hash key: oid of the user mapping */
+	verdict_client *client; /* NULL: to be made */
+	bool valid;				/* server and mapping are as they were */
+	uint32 server_hash;		/* syscache hashes, for invalidation */
+	uint32 mapping_hash;
 } verdict_connection;
 
 static HTAB *connections = NULL;
-static List *retired = NIL;		/* verdict_client *, in TopMemoryContext */
+static List *retired = NIL; /* verdict_client *, in TopMemoryContext */
 static bool work_at_end = false;
 
 static verdict_connection *shortcut = NULL;
-static Oid	shortcut_role = InvalidOid;
-static uint64 shortcut_generation = 0;	/* grows when the shortcut is forgotten */
+static Oid shortcut_role = InvalidOid;
+static uint64 shortcut_generation = 0; /* grows when the shortcut is forgotten */
 
 static void
 forget_shortcut(void)
@@ -87,8 +87,7 @@ connection_changed(Datum argument, int cache, uint32 hash)
 	while ((connection = hash_seq_search(&scan)) != NULL)
 	{
 		/* A hash of 0 stands for every object. */
-		if (hash == 0 ||
-			(cache == FOREIGNSERVEROID && connection->server_hash == hash) ||
+		if (hash == 0 || (cache == FOREIGNSERVEROID && connection->server_hash == hash) ||
 			(cache == USERMAPPINGOID && connection->mapping_hash == hash))
 		{
 			connection->valid = false;
@@ -100,13 +99,12 @@ connection_changed(Datum argument, int cache, uint32 hash)
 static void
 start(void)
 {
-	HASHCTL		control = {
+	HASHCTL control = {
 		.keysize = sizeof(Oid),
-		.entrysize = sizeof(verdict_connection)
+		.entrysize = sizeof(verdict_connection),
 	};
 
-	connections = hash_create("verdict connections", 8, &control,
-							  HASH_ELEM | HASH_BLOBS);
+	connections = hash_create("verdict connections", 8, &control, HASH_ELEM | HASH_BLOBS);
 	CacheRegisterSyscacheCallback(FOREIGNSERVEROID, connection_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(USERMAPPINGOID, connection_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, role_changed, (Datum) 0);
@@ -135,28 +133,27 @@ static Oid
 find_server(Oid role)
 {
 	ForeignServer *server;
-	AclResult	access;
+	AclResult access;
 
 	if (verdict_setting_server == NULL || verdict_setting_server[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("verdict.server is not set"),
-				 errhint("Set it to the name of a foreign server, such as SET verdict.server = 'name', or for everybody with ALTER DATABASE ... SET.")));
+				 errhint("Set it to the name of a foreign server, such as SET verdict.server = "
+						 "'name', or for everybody with ALTER DATABASE ... SET.")));
 
 	server = GetForeignServerByName(verdict_setting_server, true);
 	if (server == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("server \"%s\" of verdict.server does not exist",
-						verdict_setting_server),
+				 errmsg("server \"%s\" of verdict.server does not exist", verdict_setting_server),
 				 errhint("Make it with CREATE SERVER ... FOREIGN DATA WRAPPER verdict.")));
 	if (strcmp(GetForeignDataWrapper(server->fdwid)->fdwname, WRAPPER_NAME) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("server \"%s\" of verdict.server is not a Verdict instance",
-						server->servername),
-				 errdetail("It is a server of foreign-data wrapper \"%s\".",
-						   GetForeignDataWrapper(server->fdwid)->fdwname)));
+		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+						errmsg("server \"%s\" of verdict.server is not a Verdict instance",
+							   server->servername),
+						errdetail("It is a server of foreign-data wrapper \"%s\".",
+								  GetForeignDataWrapper(server->fdwid)->fdwname)));
 
 	access = verdict_server_aclcheck(server->serverid, role);
 	if (access != ACLCHECK_OK)
@@ -168,21 +165,21 @@ find_server(Oid role)
 static Oid
 find_mapping(Oid role, Oid server)
 {
-	Oid			mapping;
+	Oid mapping;
 
 	mapping = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
 							  ObjectIdGetDatum(role), ObjectIdGetDatum(server));
 	if (!OidIsValid(mapping))
 		mapping = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
-								  ObjectIdGetDatum(InvalidOid),
-								  ObjectIdGetDatum(server));
+								  ObjectIdGetDatum(InvalidOid), ObjectIdGetDatum(server));
 	if (!OidIsValid(mapping))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("user \"%s\" has no user mapping for server \"%s\"",
-						GetUserNameFromId(role, false),
-						GetForeignServer(server)->servername),
-				 errhint("Make one with CREATE USER MAPPING FOR ... SERVER ... OPTIONS (api_key '...').")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("user \"%s\" has no user mapping for server \"%s\"",
+					GetUserNameFromId(role, false), GetForeignServer(server)->servername),
+			 errhint(
+				 "Make one with CREATE USER MAPPING FOR ... SERVER ... OPTIONS (api_key '...').")));
 	return mapping;
 }
 
@@ -190,25 +187,24 @@ find_mapping(Oid role, Oid server)
 static void
 check_readable(const ForeignServer *server, const char *path)
 {
-	FILE	   *file = AllocateFile(path, "r");
+	FILE *file = AllocateFile(path, "r");
 
 	if (file == NULL)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not open certificate file \"%s\": %m", path),
-				 errhint("It is option \"ssl_ca_file\" of server \"%s\".",
-						 server->servername)));
+				 errhint("It is option \"ssl_ca_file\" of server \"%s\".", server->servername)));
 	FreeFile(file);
 }
 
 static void
 wipe_options(List *list)
 {
-	ListCell   *cell;
+	ListCell *cell;
 
-	foreach(cell, list)
+	foreach (cell, list)
 	{
-		char	   *value = defGetString(lfirst_node(DefElem, cell));
+		char *value = defGetString(lfirst_node(DefElem, cell));
 
 		explicit_bzero(value, strlen(value));
 	}
@@ -234,8 +230,7 @@ make_client(verdict_connection *connection, Oid role, Oid server_oid)
 	}
 
 	/* Marked before the catalogs are read, so that no change is missed. */
-	connection->server_hash =
-		GetSysCacheHashValue1(FOREIGNSERVEROID, ObjectIdGetDatum(server_oid));
+	connection->server_hash = GetSysCacheHashValue1(FOREIGNSERVEROID, ObjectIdGetDatum(server_oid));
 	connection->mapping_hash =
 		GetSysCacheHashValue1(USERMAPPINGOID, ObjectIdGetDatum(connection->mapping));
 	connection->valid = true;
@@ -263,11 +258,11 @@ make_client(verdict_connection *connection, Oid role, Oid server_oid)
 static verdict_client *
 look_up(Oid role)
 {
-	uint64		generation;
-	Oid			server;
-	Oid			mapping;
+	uint64 generation;
+	Oid server;
+	Oid mapping;
 	verdict_connection *connection;
-	bool		found;
+	bool found;
 
 	if (connections == NULL)
 		start();
@@ -296,7 +291,7 @@ look_up(Oid role)
 verdict_client *
 verdict_server_client(void)
 {
-	Oid			role = GetUserId();
+	Oid role = GetUserId();
 
 	if (shortcut != NULL && shortcut_role == role)
 		return shortcut->client;
@@ -308,7 +303,7 @@ verdict_server_at_end(void)
 {
 	HASH_SEQ_STATUS scan;
 	verdict_connection *connection;
-	ListCell   *cell;
+	ListCell *cell;
 
 	/*
 	 * A process that is ending may be in the middle of a call: then everything
@@ -318,7 +313,7 @@ verdict_server_at_end(void)
 		return;
 	work_at_end = false;
 
-	foreach(cell, retired)
+	foreach (cell, retired)
 		verdict_client_destroy(lfirst(cell));
 	list_free(retired);
 	retired = NIL;

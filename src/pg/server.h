@@ -27,4 +27,4 @@ extern void verdict_server_setting_changed(const char *value, void *extra);
 /* End of a top-level transaction: closes what an invalidation marked. */
 extern void verdict_server_at_end(void);
 
-#endif							/* VERDICT_PG_SERVER_H */
+#endif /* VERDICT_PG_SERVER_H */

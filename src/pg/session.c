@@ -27,7 +27,7 @@ PG_FUNCTION_INFO_V1(verdict_sql_version);
 static bool
 observed_revision(const verdict_session *session, Datum *revision)
 {
-	char		text[VERDICT_REVISION_MAX_TEXT + 1];
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
 
 	if (session->observed.shards == 0)
 		return false;
@@ -40,9 +40,9 @@ Datum
 verdict_sql_session(PG_FUNCTION_ARGS)
 {
 	const verdict_session *session = verdict_transaction_session();
-	TupleDesc	descriptor;
-	Datum		values[5];
-	bool		nulls[5] = {false};
+	TupleDesc descriptor;
+	Datum values[5];
+	bool nulls[5] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
 		descriptor->natts != lengthof(values))
@@ -54,14 +54,13 @@ verdict_sql_session(PG_FUNCTION_ARGS)
 	nulls[2] = !observed_revision(session, &values[2]);
 	values[3] = BoolGetDatum(session->inconsistent);
 	values[4] = Int64GetDatum((int64) verdict_transaction_changes());
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor),
-													  values, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }
 
 Datum
 verdict_sql_new_session(PG_FUNCTION_ARGS)
 {
-	char	   *id = NULL;
+	char *id = NULL;
 	verdict_consistency consistency = VERDICT_CONSISTENCY_DEFAULT;
 
 	if (!PG_ARGISNULL(0))
@@ -75,7 +74,7 @@ verdict_sql_new_session(PG_FUNCTION_ARGS)
 Datum
 verdict_sql_revision(PG_FUNCTION_ARGS)
 {
-	Datum		revision;
+	Datum revision;
 
 	if (!observed_revision(verdict_transaction_session(), &revision))
 		PG_RETURN_NULL();
@@ -89,8 +88,8 @@ verdict_sql_observe(PG_FUNCTION_ARGS)
 
 	verdict_require_argument(fcinfo, 0, "revision");
 	verdict_status_init(&status);
-	if (!verdict_session_observe(verdict_transaction_session(),
-								 verdict_text_argument(fcinfo, 0), &status))
+	if (!verdict_session_observe(verdict_transaction_session(), verdict_text_argument(fcinfo, 0),
+								 &status))
 		verdict_report_failure(&status, "observe the revision");
 	PG_RETURN_VOID();
 }
@@ -106,13 +105,13 @@ verdict_sql_actor(PG_FUNCTION_ARGS)
 	verdict_arena arena;
 	verdict_identity identity;
 	verdict_status status;
-	char	   *text;
+	char *text;
 
 	if (actor == NULL || actor[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("verdict.actor is not set"),
-				 errhint("Set it to the identity that acts, such as SET LOCAL verdict.actor = 'User:alice'.")));
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						errmsg("verdict.actor is not set"),
+						errhint("Set it to the identity that acts, such as SET LOCAL verdict.actor "
+								"= 'User:alice'.")));
 
 	text = verdict_to_utf8(actor, (int) strlen(actor));
 	verdict_status_init(&status);
@@ -127,6 +126,6 @@ Datum
 verdict_sql_version(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("verdict %s, %s", VERDICT_VERSION,
-											  verdict_runtime_libcurl_version())));
+	PG_RETURN_TEXT_P(cstring_to_text(
+		psprintf("verdict %s, %s", VERDICT_VERSION, verdict_runtime_libcurl_version())));
 }

@@ -24,14 +24,14 @@
 typedef struct sent_level
 {
 	struct sent_level *next;
-	int			nesting;		/* level of the subtransaction */
-	uint64		changes;		/* sent in it, its committed children included */
+	int nesting;	/* level of the subtransaction */
+	uint64 changes; /* sent in it, its committed children included */
 } sent_level;
 
 typedef struct held_rows
 {
 	struct held_rows *next;
-	int			nesting;
+	int nesting;
 	verdict_rows *rows;
 } held_rows;
 
@@ -55,8 +55,7 @@ verdict_transaction_session(void)
 	used = true;
 	verdict_status_init(&status);
 	if (!verdict_session_init(&fresh, verdict_backend_host(), NULL,
-							  (verdict_consistency) verdict_setting_consistency,
-							  &status))
+							  (verdict_consistency) verdict_setting_consistency, &status))
 		verdict_report_failure(&status, "start a session");
 	if (verdict_setting_revision != NULL && verdict_setting_revision[0] != '\0' &&
 		!verdict_session_observe(&fresh, verdict_setting_revision, &status))
@@ -73,8 +72,7 @@ verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 
 	/* On failure the session stays as it was. */
 	verdict_status_init(&status);
-	if (!verdict_session_init(&session, verdict_backend_host(), id, consistency,
-							  &status))
+	if (!verdict_session_init(&session, verdict_backend_host(), id, consistency, &status))
 		verdict_report_failure(&status, "start a session");
 	used = true;
 	has_session = true;
@@ -83,13 +81,12 @@ verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 uint64
 verdict_transaction_next_ordinal(void)
 {
-	int			nesting = GetCurrentTransactionNestLevel();
+	int nesting = GetCurrentTransactionNestLevel();
 
 	used = true;
 	if (levels == NULL || levels->nesting < nesting)
 	{
-		sent_level *level = MemoryContextAlloc(TopTransactionContext,
-											   sizeof(sent_level));
+		sent_level *level = MemoryContextAlloc(TopTransactionContext, sizeof(sent_level));
 
 		level->next = levels;
 		level->nesting = nesting;
@@ -116,16 +113,13 @@ verdict_transaction_changes(void)
 void
 verdict_hold_rows(verdict_rows *rows)
 {
-	held_rows  *entry = MemoryContextAllocExtended(TopTransactionContext,
-												   sizeof(held_rows),
-												   MCXT_ALLOC_NO_OOM);
+	held_rows *entry =
+		MemoryContextAllocExtended(TopTransactionContext, sizeof(held_rows), MCXT_ALLOC_NO_OOM);
 
 	if (entry == NULL)
 	{
 		verdict_rows_free(rows);
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	}
 	used = true;
 	entry->next = held;
@@ -143,7 +137,7 @@ verdict_release_rows(verdict_rows *rows)
 	{
 		if ((*link)->rows == rows)
 		{
-			held_rows  *entry = *link;
+			held_rows *entry = *link;
 
 			*link = entry->next;
 			pfree(entry);
@@ -161,15 +155,15 @@ warn_changes_stay(uint64 count, const char *what)
 	ereport(WARNING,
 			(errmsg_plural("%llu change sent to Verdict stays although the %s was rolled back",
 						   "%llu changes sent to Verdict stay although the %s was rolled back",
-						   (unsigned long) count,
-						   (unsigned long long) count, what),
-			 errdetail("With verdict.mutation_mode = immediate a change takes effect when it is made.")));
+						   (unsigned long) count, (unsigned long long) count, what),
+			 errdetail(
+				 "With verdict.mutation_mode = immediate a change takes effect when it is made.")));
 }
 
 static void
 end_transaction(bool committed)
 {
-	uint64		left = 0;
+	uint64 left = 0;
 	sent_level *level;
 
 	for (level = levels; level != NULL; level = level->next)
@@ -204,7 +198,8 @@ transaction_callback(XactEvent event, void *argument)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("cannot PREPARE a transaction that has sent changes to Verdict"),
-						 errhint("The changes have taken effect already. Make them after COMMIT PREPARED.")));
+						 errhint("The changes have taken effect already. Make them after COMMIT "
+								 "PREPARED.")));
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
@@ -229,7 +224,7 @@ transaction_callback(XactEvent event, void *argument)
 static void
 commit_subtransaction(int nesting)
 {
-	held_rows  *entry;
+	held_rows *entry;
 
 	for (entry = held; entry != NULL && entry->nesting >= nesting; entry = entry->next)
 		entry->nesting = nesting - 1;
@@ -248,7 +243,7 @@ commit_subtransaction(int nesting)
 static void
 abort_subtransaction(int nesting)
 {
-	uint64		left = 0;
+	uint64 left = 0;
 
 	while (held != NULL && held->nesting >= nesting)
 	{
@@ -266,8 +261,8 @@ abort_subtransaction(int nesting)
 }
 
 static void
-subtransaction_callback(SubXactEvent event, SubTransactionId current,
-						SubTransactionId parent, void *argument)
+subtransaction_callback(SubXactEvent event, SubTransactionId current, SubTransactionId parent,
+						void *argument)
 {
 	(void) current;
 	(void) parent;

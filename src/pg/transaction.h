@@ -20,8 +20,7 @@ extern verdict_session *verdict_transaction_session(void);
  * a fresh UUID; DEFAULT consistency = session, as the client's page says of new
  * sessions.
  */
-extern void verdict_transaction_new_session(const char *id,
-											verdict_consistency consistency);
+extern void verdict_transaction_new_session(const char *id, verdict_consistency consistency);
 
 /* The ordinal of the next batch in this transaction; never goes back. */
 extern uint64 verdict_transaction_next_ordinal(void);
@@ -46,4 +45,4 @@ extern void verdict_release_rows(verdict_rows *rows);
 /* Registers the callbacks; from _PG_init, once. */
 extern void verdict_transaction_init(void);
 
-#endif							/* VERDICT_PG_TRANSACTION_H */
+#endif /* VERDICT_PG_TRANSACTION_H */

@@ -22,7 +22,6 @@
 #include "change.h"
 #include "commands/trigger.h"
 #include "error.h"
-#include "executor/spi.h"
 #include "fact.h"
 #include "identity.h"
 #include "lib/stringinfo.h"
@@ -35,63 +34,61 @@ PG_FUNCTION_INFO_V1(verdict_sql_emit_fact);
 /* A stretch of literal text, or a column. */
 typedef struct template_piece
 {
-	AttrNumber	column;			/* 0: text */
+	AttrNumber column; /* 0: text */
 	const char *text;
-	int			size;
+	int size;
 } template_piece;
 
-typedef struct template
+typedef struct fact_template
 {
-	const char *type;			/* of an identity; NULL: a value */
-	int			count;
+	const char *type; /* of an identity; NULL: a value */
+	int count;
 	template_piece *pieces;
-} template;
+} fact_template;
 
-static void pg_attribute_noreturn()
+static void bad_template(const char *text, const char *detail) pg_attribute_noreturn();
+
+static void
 bad_template(const char *text, const char *detail)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid template \"%s\" of verdict_emit_fact()", text),
-			 errdetail("%s", detail)));
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("invalid template \"%s\" of verdict_emit_fact()", text),
+					errdetail("%s", detail)));
 }
 
 static AttrNumber
 find_column(Relation relation, const char *name, int size, const char *text)
 {
-	TupleDesc	descriptor = RelationGetDescr(relation);
+	TupleDesc descriptor = RelationGetDescr(relation);
 
 	for (int i = 0; i < descriptor->natts; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(descriptor, i);
 
-		if (column->attisdropped ||
-			strlen(NameStr(column->attname)) != (size_t) size ||
+		if (column->attisdropped || strlen(NameStr(column->attname)) != (size_t) size ||
 			memcmp(NameStr(column->attname), name, size) != 0)
 			continue;
 #ifdef ATTRIBUTE_GENERATED_VIRTUAL
 		if (column->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("column \"%s\" in template \"%s\" is a virtual generated column",
-							NameStr(column->attname), text),
-					 errdetail("A trigger does not see its value.")));
+			ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+							errmsg("column \"%s\" in template \"%s\" is a virtual generated column",
+								   NameStr(column->attname), text),
+							errdetail("A trigger does not see its value.")));
 #endif
 		return column->attnum;
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_COLUMN),
-			 errmsg("column \"%.*s\" in template \"%s\" does not exist in table \"%s\"",
-					size, name, text, RelationGetRelationName(relation))));
+	ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+					errmsg("column \"%.*s\" in template \"%s\" does not exist in table \"%s\"",
+						   size, name, text, RelationGetRelationName(relation))));
 }
 
 /* Splits a text into pieces. */
 static void
-split_template(Relation relation, const char *text, template *result)
+split_template(Relation relation, const char *text, fact_template *result)
 {
 	const char *next = text;
 
-	/* Each piece but the last has at least one character. */
+	/* Each piece takes at least one character. */
 	result->pieces = palloc((strlen(text) + 1) * sizeof(template_piece));
 	result->count = 0;
 	while (*next != '\0')
@@ -118,7 +115,7 @@ split_template(Relation relation, const char *text, template *result)
 
 /* What the template makes, decided by its text alone. */
 static void
-parse_template(Relation relation, const char *text, template *result)
+parse_template(Relation relation, const char *text, fact_template *result)
 {
 	const char *colon = NULL;
 	template_piece *first;
@@ -137,7 +134,8 @@ parse_template(Relation relation, const char *text, template *result)
 		return;
 
 	if (!verdict_is_identifier(first->text, colon - first->text))
-		bad_template(text, "What stands before the colon is no type: an ASCII letter or underscore, then letters, digits and underscores.");
+		bad_template(text, "What stands before the colon is no type: an ASCII letter or "
+						   "underscore, then letters, digits and underscores.");
 	result->type = pnstrdup(first->text, colon - first->text);
 	first->size -= (int) (colon + 1 - first->text);
 	first->text = colon + 1;
@@ -147,11 +145,11 @@ parse_template(Relation relation, const char *text, template *result)
 static void
 append_value(StringInfo out, Oid column_type, const char *column, Datum value)
 {
-	Oid			type = getBaseType(column_type);
-	Oid			output;
-	bool		is_varlena;
-	char		category;
-	bool		preferred;
+	Oid type = getBaseType(column_type);
+	Oid output;
+	bool is_varlena;
+	char category;
+	bool preferred;
 
 	switch (type)
 	{
@@ -173,8 +171,8 @@ append_value(StringInfo out, Oid column_type, const char *column, Datum value)
 				break;
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" of type %s cannot be a part of a fact",
-							column, format_type_be(column_type)),
+					 errmsg("column \"%s\" of type %s cannot be a part of a fact", column,
+							format_type_be(column_type)),
 					 errdetail("The text of such a value depends on settings of the session."),
 					 errhint("Use a column of type text, for instance a stored generated one.")));
 	}
@@ -184,19 +182,18 @@ append_value(StringInfo out, Oid column_type, const char *column, Datum value)
 
 /* False when a column is NULL. */
 static bool
-fill_template(const template *source, HeapTuple row, TupleDesc descriptor,
-			  verdict_term *term)
+fill_template(const fact_template *source, HeapTuple row, TupleDesc descriptor, verdict_term *term)
 {
 	StringInfoData text;
-	char	   *utf8;
+	char *utf8;
 
 	initStringInfo(&text);
 	for (int i = 0; i < source->count; i++)
 	{
 		const template_piece *piece = &source->pieces[i];
 		Form_pg_attribute column;
-		Datum		value;
-		bool		is_null;
+		Datum value;
+		bool is_null;
 
 		if (piece->column == 0)
 		{
@@ -220,10 +217,9 @@ fill_template(const template *source, HeapTuple row, TupleDesc descriptor,
 	if (source->type != NULL)
 	{
 		if (utf8[0] == '\0')
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("the id of an identity of type \"%s\" is empty in this row",
-							source->type)));
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+							errmsg("the id of an identity of type \"%s\" is empty in this row",
+								   source->type)));
 		term->as.value.kind = VERDICT_VALUE_IDENTITY;
 		term->as.value.as.identity.type = source->type;
 		term->as.value.as.identity.id = utf8;
@@ -238,7 +234,7 @@ fill_template(const template *source, HeapTuple row, TupleDesc descriptor,
 
 /* The fact of a row; false when it has none. */
 static bool
-make_fact(const Trigger *trigger, const template *templates, HeapTuple row,
+make_fact(const Trigger *trigger, const fact_template *templates, HeapTuple row,
 		  TupleDesc descriptor, verdict_fact *fact)
 {
 	fact->predicate = trigger->tgargs[0];
@@ -269,16 +265,15 @@ check_trigger(const TriggerData *data)
 	const Trigger *trigger = data->tg_trigger;
 
 	if (!TRIGGER_FIRED_AFTER(data->tg_event) || !TRIGGER_FIRED_FOR_ROW(data->tg_event))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("trigger \"%s\" must be fired AFTER, FOR EACH ROW", trigger->tgname),
-				 errdetail("verdict_emit_fact() sends what has happened to a row.")));
+		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+						errmsg("trigger \"%s\" must be fired AFTER, FOR EACH ROW", trigger->tgname),
+						errdetail("verdict_emit_fact() sends what has happened to a row.")));
 	if (trigger->tgnargs < 2 || trigger->tgnargs > VERDICT_MAX_ARGUMENTS + 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("verdict_emit_fact() takes a predicate and 1 to %d templates",
-						VERDICT_MAX_ARGUMENTS),
-				 errhint("For example EXECUTE FUNCTION verdict_emit_fact('is_owner', 'User:{owner_id}', 'Document:{id}').")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("verdict_emit_fact() takes a predicate and 1 to %d templates",
+							   VERDICT_MAX_ARGUMENTS),
+						errhint("For example EXECUTE FUNCTION verdict_emit_fact('is_owner', "
+								"'User:{owner_id}', 'Document:{id}').")));
 	verdict_require_identifier(trigger->tgargs[0], strlen(trigger->tgargs[0]), "predicate");
 }
 
@@ -286,23 +281,22 @@ Datum
 verdict_sql_emit_fact(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	TupleDesc	descriptor;
-	template   *templates;
+	TupleDesc descriptor;
+	fact_template *templates;
 	verdict_fact before;
 	verdict_fact after;
-	bool		had = false;
-	bool		has = false;
+	bool had = false;
+	bool has = false;
 	verdict_change changes[2];
-	size_t		count = 0;
+	size_t count = 0;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("verdict_emit_fact() must be called as a trigger")));
+		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+						errmsg("verdict_emit_fact() must be called as a trigger")));
 	check_trigger(data);
 
 	descriptor = RelationGetDescr(data->tg_relation);
-	templates = palloc((data->tg_trigger->tgnargs - 1) * sizeof(template));
+	templates = palloc((data->tg_trigger->tgnargs - 1) * sizeof(fact_template));
 	for (int i = 1; i < data->tg_trigger->tgnargs; i++)
 		parse_template(data->tg_relation, data->tg_trigger->tgargs[i], &templates[i - 1]);
 
@@ -318,9 +312,9 @@ verdict_sql_emit_fact(PG_FUNCTION_ARGS)
 	}
 
 	if (had)
-		changes[count++] = (verdict_change) {.insert = false, .fact = before};
+		changes[count++] = (verdict_change){.insert = false, .fact = before};
 	if (has)
-		changes[count++] = (verdict_change) {.insert = true, .fact = after};
+		changes[count++] = (verdict_change){.insert = true, .fact = after};
 	verdict_change_facts(changes, count);
 	return PointerGetDatum(NULL);
 }

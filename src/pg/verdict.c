@@ -21,42 +21,42 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 
 /* Which instance: the name of a foreign server; the user mapping has the key. */
-char	   *verdict_setting_server = NULL;
+char *verdict_setting_server = NULL;
 
 /* What a session of a transaction starts with. */
-int			verdict_setting_consistency = VERDICT_CONSISTENCY_SESSION;
+int verdict_setting_consistency = VERDICT_CONSISTENCY_SESSION;
 
 /* When changes are sent. */
-int			verdict_setting_mutation_mode = VERDICT_MODE_IMMEDIATE;
+int verdict_setting_mutation_mode = VERDICT_MODE_IMMEDIATE;
 
 /*
  * Whom verdict_actor() names.  An application sets it for each request; it
  * proves nothing by itself, whoever may write SQL may set it.
  */
-char	   *verdict_setting_actor = NULL;
+char *verdict_setting_actor = NULL;
 
 /* A revision of another session, to start this transaction's session from. */
-char	   *verdict_setting_revision = NULL;
+char *verdict_setting_revision = NULL;
 
 /* A check without an answer: an error, or a warning and "no". */
-int			verdict_setting_on_failure = VERDICT_ON_FAILURE_ERROR;
+int verdict_setting_on_failure = VERDICT_ON_FAILURE_ERROR;
 
 static const struct config_enum_entry consistencies[] = {
 	{"session", VERDICT_CONSISTENCY_SESSION, false},
 	{"eventual", VERDICT_CONSISTENCY_EVENTUAL, false},
 	{"authoritative", VERDICT_CONSISTENCY_AUTHORITATIVE, false},
-	{NULL, 0, false}
+	{NULL, 0, false},
 };
 
 static const struct config_enum_entry mutation_modes[] = {
 	{"immediate", VERDICT_MODE_IMMEDIATE, false},
-	{NULL, 0, false}
+	{NULL, 0, false},
 };
 
 static const struct config_enum_entry on_failures[] = {
 	{"error", VERDICT_ON_FAILURE_ERROR, false},
 	{"deny", VERDICT_ON_FAILURE_DENY, false},
-	{NULL, 0, false}
+	{NULL, 0, false},
 };
 
 /*
@@ -102,48 +102,31 @@ check_revision(char **value, void **extra, GucSource source)
 void
 _PG_init(void)
 {
-	DefineCustomStringVariable("verdict.server",
-							   "The foreign server that stands for the Verdict instance.",
-							   "A server of foreign-data wrapper verdict; the current user needs USAGE on it and a user mapping.",
-							   &verdict_setting_server,
-							   "",
-							   PGC_USERSET, 0,
-							   NULL, verdict_server_setting_changed, NULL);
+	DefineCustomStringVariable(
+		"verdict.server", "The foreign server that stands for the Verdict instance.",
+		"A server of foreign-data wrapper verdict; the current user needs USAGE on it and a user "
+		"mapping.",
+		&verdict_setting_server, "", PGC_USERSET, 0, NULL, verdict_server_setting_changed, NULL);
 	DefineCustomEnumVariable("verdict.consistency",
-							 "How fresh the answers of a transaction's session are.",
-							 NULL,
-							 &verdict_setting_consistency,
-							 VERDICT_CONSISTENCY_SESSION, consistencies,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
+							 "How fresh the answers of a transaction's session are.", NULL,
+							 &verdict_setting_consistency, VERDICT_CONSISTENCY_SESSION,
+							 consistencies, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("verdict.mutation_mode",
 							 "When changes are sent to the Verdict instance.",
 							 "immediate: in the call itself; a rollback does not take them back.",
-							 &verdict_setting_mutation_mode,
-							 VERDICT_MODE_IMMEDIATE, mutation_modes,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomStringVariable("verdict.actor",
-							   "The identity that verdict_actor() returns.",
-							   "Such as User:alice; empty for none.",
-							   &verdict_setting_actor,
-							   "",
-							   PGC_USERSET, 0,
-							   check_actor, NULL, NULL);
-	DefineCustomStringVariable("verdict.revision",
-							   "The revision that a transaction's session starts from.",
-							   "What verdict_revision() has returned in another session; empty for none.",
-							   &verdict_setting_revision,
-							   "",
-							   PGC_USERSET, 0,
-							   check_revision, NULL, NULL);
-	DefineCustomEnumVariable("verdict.on_failure",
-							 "What a check does when the instance gives no answer.",
-							 "error: it fails; deny: it warns and answers false.",
-							 &verdict_setting_on_failure,
-							 VERDICT_ON_FAILURE_ERROR, on_failures,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
+							 &verdict_setting_mutation_mode, VERDICT_MODE_IMMEDIATE, mutation_modes,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("verdict.actor", "The identity that verdict_actor() returns.",
+							   "Such as User:alice; empty for none.", &verdict_setting_actor, "",
+							   PGC_USERSET, 0, check_actor, NULL, NULL);
+	DefineCustomStringVariable(
+		"verdict.revision", "The revision that a transaction's session starts from.",
+		"What verdict_revision() has returned in another session; empty for none.",
+		&verdict_setting_revision, "", PGC_USERSET, 0, check_revision, NULL, NULL);
+	DefineCustomEnumVariable(
+		"verdict.on_failure", "What a check does when the instance gives no answer.",
+		"error: it fails; deny: it warns and answers false.", &verdict_setting_on_failure,
+		VERDICT_ON_FAILURE_ERROR, on_failures, PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("verdict");
 
 	verdict_transaction_init();

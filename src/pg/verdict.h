@@ -37,11 +37,11 @@ typedef enum verdict_on_failure
 } verdict_on_failure_action;
 
 /* Settings, defined in verdict.c; each is explained there. */
-extern char *verdict_setting_server;	/* verdict.server */
-extern int	verdict_setting_consistency;	/* verdict_consistency, never DEFAULT */
-extern int	verdict_setting_mutation_mode;	/* verdict_mutation_mode */
-extern char *verdict_setting_actor; /* verdict.actor */
-extern char *verdict_setting_revision;	/* verdict.revision */
-extern int	verdict_setting_on_failure; /* verdict_on_failure_action */
+extern char *verdict_setting_server;	  /* verdict.server */
+extern int verdict_setting_consistency;	  /* verdict_consistency, never DEFAULT */
+extern int verdict_setting_mutation_mode; /* verdict_mutation_mode */
+extern char *verdict_setting_actor;		  /* verdict.actor */
+extern char *verdict_setting_revision;	  /* verdict.revision */
+extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
 
-#endif							/* VERDICT_PG_VERDICT_H */
+#endif /* VERDICT_PG_VERDICT_H */

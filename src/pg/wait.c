@@ -22,20 +22,20 @@
 
 /* Sockets in one event set: of the calls in flight, and some that were closed. */
 #define SLOTS (8 * VERDICT_MAX_IN_FLIGHT)
-#define FIXED_EVENTS 2			/* latch and postmaster */
+#define FIXED_EVENTS 2 /* latch and postmaster */
 
 typedef struct wait_slot
 {
-	int			fd;
-	uint64_t	serial;
-	uint32		events;			/* what the set listens for */
-	int			position;		/* in the event set */
-	verdict_socket *wanted;		/* of the wait that runs now, or NULL */
+	int fd;
+	uint64_t serial;
+	uint32 events;			/* what the set listens for */
+	int position;			/* in the event set */
+	verdict_socket *wanted; /* of the wait that runs now, or NULL */
 } wait_slot;
 
 static WaitEventSet *wait_set = NULL;
 static wait_slot wait_slots[SLOTS];
-static int	wait_slot_count = 0;
+static int wait_slot_count = 0;
 
 /* An error that an interrupt raised during a wait, to be raised again. */
 static ErrorData *interruption = NULL;
@@ -107,7 +107,7 @@ keep_error(MemoryContext context)
 static void
 host_log(void *context, verdict_log_level level, const char *message)
 {
-	int			elevel = level == VERDICT_LOG_WARNING ? LOG : DEBUG1;
+	int elevel = level == VERDICT_LOG_WARNING ? LOG : DEBUG1;
 	MemoryContext caller = CurrentMemoryContext;
 
 	(void) context;
@@ -116,8 +116,7 @@ host_log(void *context, verdict_log_level level, const char *message)
 	PG_TRY();
 	{
 		ereport(elevel,
-				(errmsg_internal("verdict: %s", message),
-				 errhidestmt(true), errhidecontext(true)));
+				(errmsg_internal("verdict: %s", message), errhidestmt(true), errhidecontext(true)));
 	}
 	PG_CATCH();
 	{
@@ -161,18 +160,17 @@ static uint32
 wanted_events(const verdict_socket *wanted)
 {
 	return (wanted->want_read ? WL_SOCKET_READABLE : 0) |
-		(wanted->want_write ? WL_SOCKET_WRITEABLE : 0);
+		   (wanted->want_write ? WL_SOCKET_WRITEABLE : 0);
 }
 
 static wait_slot *
 find_slot(const verdict_socket *wanted)
 {
-	int			i;
+	int i;
 
 	for (i = 0; i < wait_slot_count; i++)
 	{
-		if (wait_slots[i].serial == wanted->serial &&
-			wait_slots[i].fd == wanted->fd)
+		if (wait_slots[i].serial == wanted->serial && wait_slots[i].fd == wanted->fd)
 			return &wait_slots[i];
 	}
 	return NULL;
@@ -195,8 +193,7 @@ create_set(void)
 {
 	wait_set = verdict_wait_set_create(FIXED_EVENTS + SLOTS);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
-					  NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 }
 
 /*
@@ -207,8 +204,8 @@ create_set(void)
 static void
 prepare_set(verdict_socket *sockets, int count)
 {
-	int			i;
-	int			missing = 0;
+	int i;
+	int missing = 0;
 
 	for (i = 0; i < wait_slot_count; i++)
 		wait_slots[i].wanted = NULL;
@@ -224,8 +221,8 @@ prepare_set(verdict_socket *sockets, int count)
 
 	for (i = 0; i < count; i++)
 	{
-		uint32		events = wanted_events(&sockets[i]);
-		wait_slot  *slot;
+		uint32 events = wanted_events(&sockets[i]);
+		wait_slot *slot;
 
 		if (events == 0)
 			continue;
@@ -233,8 +230,7 @@ prepare_set(verdict_socket *sockets, int count)
 		if (slot == NULL)
 		{
 			slot = &wait_slots[wait_slot_count];
-			slot->position = AddWaitEventToSet(wait_set, events,
-											   sockets[i].fd, NULL, NULL);
+			slot->position = AddWaitEventToSet(wait_set, events, sockets[i].fd, NULL, NULL);
 			slot->fd = sockets[i].fd;
 			slot->serial = sockets[i].serial;
 			wait_slot_count++;
@@ -249,7 +245,7 @@ prepare_set(verdict_socket *sockets, int count)
 static wait_slot *
 slot_at(int position)
 {
-	int			i;
+	int i;
 
 	for (i = 0; i < wait_slot_count; i++)
 	{
@@ -277,17 +273,16 @@ wait_event(void)
 static int
 look(long timeout_ms, bool *stranger)
 {
-	WaitEvent	occurred[FIXED_EVENTS + SLOTS];
-	int			count;
-	int			ready = 0;
-	int			i;
+	WaitEvent occurred[FIXED_EVENTS + SLOTS];
+	int count;
+	int ready = 0;
+	int i;
 
 	*stranger = false;
-	count = WaitEventSetWait(wait_set, timeout_ms, occurred, lengthof(occurred),
-							 wait_event());
+	count = WaitEventSetWait(wait_set, timeout_ms, occurred, lengthof(occurred), wait_event());
 	for (i = 0; i < count; i++)
 	{
-		wait_slot  *slot;
+		wait_slot *slot;
 
 		if (occurred[i].events & WL_LATCH_SET)
 		{
@@ -315,7 +310,7 @@ host_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 	MemoryContext caller = CurrentMemoryContext;
 	volatile int64_t until_us = 0;
 	volatile int ready = 0;
-	int			i;
+	int i;
 
 	for (i = 0; i < count; i++)
 		sockets[i].readable = sockets[i].writable = false;
@@ -329,7 +324,7 @@ host_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 
 	for (;;)
 	{
-		long		timeout_ms = -1;
+		long timeout_ms = -1;
 
 		/* What came before the latch was listened to is pending already. */
 		if (interrupted())
@@ -339,7 +334,7 @@ host_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 			timeout_ms = 0;
 		else if (timeout_us > 0)
 		{
-			int64_t		left_us = until_us - host_monotonic_us(context);
+			int64_t left_us = until_us - host_monotonic_us(context);
 
 			if (left_us <= 0)
 				return VERDICT_WAIT_TIMEOUT;
@@ -349,7 +344,7 @@ host_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 
 		PG_TRY();
 		{
-			bool		stranger;
+			bool stranger;
 
 			prepare_set(sockets, count);
 			ready = look(timeout_ms, &stranger);
@@ -385,7 +380,7 @@ verdict_backend_host(void)
 		.wait = host_wait,
 		.reserve_descriptor = host_reserve_descriptor,
 		.release_descriptor = host_release_descriptor,
-		.log = host_log
+		.log = host_log,
 	};
 
 	return &host;
@@ -396,7 +391,7 @@ verdict_wait_raise_interrupt(void)
 {
 	if (interruption != NULL)
 	{
-		ErrorData  *error = interruption;
+		ErrorData *error = interruption;
 
 		interruption = NULL;
 		PG_TRY();
@@ -411,7 +406,6 @@ verdict_wait_raise_interrupt(void)
 		PG_END_TRY();
 	}
 	CHECK_FOR_INTERRUPTS();
-	ereport(ERROR,
-			(errcode(ERRCODE_QUERY_CANCELED),
-			 errmsg("canceling statement because the call of Verdict was interrupted")));
+	ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
+					errmsg("canceling statement because the call of Verdict was interrupted")));
 }

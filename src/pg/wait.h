@@ -18,4 +18,4 @@ extern const verdict_host *verdict_backend_host(void);
  */
 extern void verdict_wait_raise_interrupt(void) pg_attribute_noreturn();
 
-#endif							/* VERDICT_PG_WAIT_H */
+#endif /* VERDICT_PG_WAIT_H */
