@@ -19,7 +19,8 @@ $node->init;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION verdict');
 
-my @peers;
+# A handle that goes away would wait for its peer to end.
+my (@peers, @outputs);
 END { kill 'TERM', @peers if @peers }
 
 sub start_peer
@@ -27,8 +28,9 @@ sub start_peer
 	my (@options) = @_;
 	my $pid = open my $out, '-|', split(/ /, $ENV{VERDICT_PEER}), @options or die "peer: $!";
 	push @peers, $pid;
+	push @outputs, $out;
 	my ($url) = (<$out> // '') =~ /^listening on (\S+)$/ or die 'the peer did not start';
-	return ($url, $out);
+	return $url;
 }
 
 sub peer_log
@@ -42,11 +44,11 @@ sub peer_log
 my ($certificate, $private) = VerdictDev::certificate();
 for my $format (qw(binary json))
 {
-	my ($plain, $keep) = start_peer('--api-key', 'peer-key');
+	my $plain = start_peer('--api-key', 'peer-key');
 	Surface::run($node, "peer, $format", { instance_url => $plain, wire_format => $format },
 		'peer-key');
 
-	my ($secure, $keep2) = start_peer('--api-key', 'peer-key', '--revisions',
+	my $secure = start_peer('--api-key', 'peer-key', '--revisions',
 		'--path-prefix', '/prefix', '--tls-cert', $certificate, '--tls-key', $private);
 	Surface::run($node, "peer, $format, HTTP/2 over TLS, revisions, path prefix",
 		{ instance_url => $secure, wire_format => $format, http_version => '2',
@@ -106,7 +108,7 @@ END
 
 # More requests than one HTTP/2 connection is trusted with.
 {
-	my ($secure, $keep) = start_peer('--tls-cert', $certificate, '--tls-key', $private);
+	my $secure = start_peer('--tls-cert', $certificate, '--tls-key', $private);
 	$node->safe_psql('postgres', <<"END");
 DROP SERVER surface CASCADE;
 CREATE SERVER surface FOREIGN DATA WRAPPER verdict
