@@ -6,7 +6,6 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../t/lib";
 
-use HTTP::Tiny;
 use JSON::PP qw(decode_json);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -37,8 +36,7 @@ sub peer_log
 {
 	my ($url) = @_;
 	$url =~ s{(://[^/]+).*}{$1};
-	my $answer = HTTP::Tiny->new(verify_SSL => 0)->get("$url/log");
-	return decode_json($answer->{content});
+	return decode_json(scalar `curl --silent --insecure $url/log`);
 }
 
 my ($certificate, $private) = VerdictDev::certificate();
@@ -54,8 +52,8 @@ for my $format (qw(binary json))
 		{ instance_url => $secure, wire_format => $format, http_version => '2',
 			ssl_ca_file => $certificate }, 'peer-key');
 	my $log = peer_log($secure);
-	cmp_ok($log->{versions}{'2.0'}, '>', 50, 'HTTP/2 was spoken');
-	is_deeply([ keys %{ $log->{versions} } ], ['2.0'], '... and nothing else');
+	cmp_ok($log->{versions}{'2.0'} // 0, '>', 50, 'HTTP/2 was spoken');
+	is_deeply([ sort keys %{ $log->{versions} } ], ['2.0'], '... and nothing else');
 	my $type = $format eq 'json' ? 'application/json' : 'application/proto';
 	is_deeply([ grep { $_->{contentType} ne $type } @{ $log->{requests} } ], [],
 		"every request was $type");
