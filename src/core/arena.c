@@ -8,19 +8,18 @@
 
 #include <string.h>
 
-#define ALIGNMENT 16			/* enough for any type, as malloc's */
+#define ALIGNMENT 16 /* enough for any type, as malloc's */
 #define SMALLEST_BLOCK 1024
 #define LARGEST_BLOCK (64 * 1024)
 
 struct verdict_arena_block
 {
 	verdict_arena_block *next;
-	size_t		size;			/* bytes behind the header */
-	size_t		filled;
+	size_t size; /* bytes behind the header */
+	size_t filled;
 };
 
-#define BLOCK_HEADER \
-	((sizeof(verdict_arena_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
+#define BLOCK_HEADER ((sizeof(verdict_arena_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
 
 static void *
 arena_allocator_alloc(void *allocator_data, size_t size)
@@ -37,8 +36,7 @@ arena_allocator_free(void *allocator_data, void *pointer)
 }
 
 void
-verdict_arena_init(verdict_arena *arena, const verdict_host *host,
-				   size_t maximum)
+verdict_arena_init(verdict_arena *arena, const verdict_host *host, size_t maximum)
 {
 	memset(arena, 0, sizeof(*arena));
 	arena->host = host;
@@ -52,12 +50,11 @@ void *
 verdict_arena_alloc(verdict_arena *arena, size_t size)
 {
 	verdict_arena_block *block = arena->blocks;
-	void	   *result;
+	void *result;
 
 	if (size == 0)
 		size = 1;
-	if (size > arena->maximum - arena->used ||
-		size > SIZE_MAX - ALIGNMENT - BLOCK_HEADER)
+	if (size > arena->maximum - arena->used || size > SIZE_MAX - ALIGNMENT - BLOCK_HEADER)
 	{
 		arena->exhausted = true;
 		return NULL;
@@ -71,7 +68,7 @@ verdict_arena_alloc(verdict_arena *arena, size_t size)
 
 	if (block == NULL || size > block->size - block->filled)
 	{
-		size_t		block_size = block == NULL ? SMALLEST_BLOCK : block->size * 2;
+		size_t block_size = block == NULL ? SMALLEST_BLOCK : block->size * 2;
 
 		/* A huge block may precede: growth is by what is usual, not by it. */
 		if (block_size > LARGEST_BLOCK)
@@ -98,7 +95,7 @@ verdict_arena_alloc(verdict_arena *arena, size_t size)
 char *
 verdict_arena_strndup(verdict_arena *arena, const char *bytes, size_t size)
 {
-	char	   *copy;
+	char *copy;
 
 	if (size == SIZE_MAX)
 	{

@@ -12,8 +12,7 @@
 #define SMALLEST_CAPACITY 255
 
 void
-verdict_buffer_init(verdict_buffer *buffer, const verdict_host *host,
-					size_t maximum)
+verdict_buffer_init(verdict_buffer *buffer, const verdict_host *host, size_t maximum)
 {
 	memset(buffer, 0, sizeof(*buffer));
 	buffer->host = host;
@@ -25,9 +24,9 @@ verdict_buffer_init(verdict_buffer *buffer, const verdict_host *host,
 static bool
 reserve(verdict_buffer *buffer, size_t more)
 {
-	size_t		needed;
-	size_t		capacity;
-	char	   *bytes;
+	size_t needed;
+	size_t capacity;
+	char *bytes;
 
 	if (buffer->state != VERDICT_BUFFER_OK)
 		return false;
@@ -41,16 +40,14 @@ reserve(verdict_buffer *buffer, size_t more)
 		return true;
 
 	/* Doubling keeps a long run of small appends linear. */
-	capacity = buffer->capacity > buffer->maximum / 2 ?
-		buffer->maximum : buffer->capacity * 2;
+	capacity = buffer->capacity > buffer->maximum / 2 ? buffer->maximum : buffer->capacity * 2;
 	if (capacity < SMALLEST_CAPACITY)
 		capacity = SMALLEST_CAPACITY;
 	if (capacity > buffer->maximum)
 		capacity = buffer->maximum;
 	if (capacity < needed)
 		capacity = needed;
-	bytes = buffer->host->allocate(buffer->host->context, buffer->bytes,
-								   capacity + 1);
+	bytes = buffer->host->allocate(buffer->host->context, buffer->bytes, capacity + 1);
 	if (bytes == NULL)
 	{
 		buffer->state = VERDICT_BUFFER_NO_MEMORY;
@@ -82,10 +79,10 @@ verdict_buffer_append_string(verdict_buffer *buffer, const char *string)
 }
 
 bool
-verdict_buffer_printf(verdict_buffer *buffer, const char *format,...)
+verdict_buffer_printf(verdict_buffer *buffer, const char *format, ...)
 {
-	va_list		args;
-	int			length;
+	va_list args;
+	int length;
 
 	va_start(args, format);
 	length = vsnprintf(NULL, 0, format, args);

@@ -14,33 +14,30 @@
 typedef enum verdict_buffer_state
 {
 	VERDICT_BUFFER_OK,
-	VERDICT_BUFFER_TOO_LARGE,	/* an append would have passed the maximum */
+	VERDICT_BUFFER_TOO_LARGE, /* an append would have passed the maximum */
 	VERDICT_BUFFER_NO_MEMORY
 } verdict_buffer_state;
 
 typedef struct verdict_buffer
 {
 	const verdict_host *host;
-	char	   *bytes;			/* NUL-terminated beyond size; NULL while empty */
-	size_t		size;
-	size_t		capacity;
-	size_t		maximum;		/* largest size, terminator not counted */
+	char *bytes; /* NUL-terminated beyond size; NULL while empty */
+	size_t size;
+	size_t capacity;
+	size_t maximum; /* largest size, terminator not counted */
 	verdict_buffer_state state;
 } verdict_buffer;
 
 /* Prepares an empty buffer; allocates nothing. */
-extern void verdict_buffer_init(verdict_buffer *buffer,
-								const verdict_host *host, size_t maximum);
+extern void verdict_buffer_init(verdict_buffer *buffer, const verdict_host *host, size_t maximum);
 /* Appends; false (and nothing appended) when the state is not OK any more. */
-extern bool verdict_buffer_append(verdict_buffer *buffer, const void *bytes,
-								  size_t size);
-extern bool verdict_buffer_append_string(verdict_buffer *buffer,
-										 const char *string);
-extern bool verdict_buffer_printf(verdict_buffer *buffer, const char *format,...)
-			__attribute__((format(printf, 2, 3)));
+extern bool verdict_buffer_append(verdict_buffer *buffer, const void *bytes, size_t size);
+extern bool verdict_buffer_append_string(verdict_buffer *buffer, const char *string);
+extern bool verdict_buffer_printf(verdict_buffer *buffer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Forgets the content and the failure, keeps the memory for the next use. */
 extern void verdict_buffer_reset(verdict_buffer *buffer);
 /* Frees the memory; the buffer is as after init. */
 extern void verdict_buffer_free(verdict_buffer *buffer);
 
-#endif							/* VERDICT_BUFFER_H */
+#endif /* VERDICT_BUFFER_H */

@@ -29,17 +29,15 @@ verdict_wire_content_type(verdict_wire_format format)
 static bool
 refuse(verdict_status *status, const char *where, const char *what)
 {
-	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-							   VERDICT_CAUSE_ARGUMENT, "%s: %s", where, what);
+	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT, "%s: %s",
+							   where, what);
 }
 
 static bool
-check_identity(const verdict_identity *identity, const char *where,
-			   verdict_status *status)
+check_identity(const verdict_identity *identity, const char *where, verdict_status *status)
 {
 	if (!verdict_is_identifier(identity->type, strlen(identity->type)))
-		return refuse(status, where,
-					  "the type of an identity must be an identifier");
+		return refuse(status, where, "the type of an identity must be an identifier");
 	if (identity->id[0] == '\0')
 		return refuse(status, where, "the id of an identity must not be empty");
 	if (!verdict_is_text(identity->id, strlen(identity->id)))
@@ -58,7 +56,7 @@ put_identity(Verdict__V1__Identity *message, const verdict_identity *identity)
 
 typedef struct buffer_sink
 {
-	ProtobufCBuffer base;		/* first, so that the one is the other */
+	ProtobufCBuffer base; /* first, so that the one is the other */
 	verdict_buffer *out;
 } buffer_sink;
 
@@ -70,8 +68,8 @@ append_binary(ProtobufCBuffer *sink, size_t size, const uint8_t *bytes)
 
 /* Appends a request message in the format asked for. */
 static bool
-write_request(verdict_buffer *out, verdict_wire_format format,
-			  const ProtobufCMessage *message, verdict_status *status)
+write_request(verdict_buffer *out, verdict_wire_format format, const ProtobufCMessage *message,
+			  verdict_status *status)
 {
 	if (format == VERDICT_WIRE_JSON)
 		verdict_message_to_json(out, message);
@@ -86,10 +84,8 @@ write_request(verdict_buffer *out, verdict_wire_format format,
 		case VERDICT_BUFFER_OK:
 			return true;
 		case VERDICT_BUFFER_TOO_LARGE:
-			return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED,
-									   VERDICT_CAUSE_TOO_LARGE,
-									   "the request is larger than %zu bytes",
-									   out->maximum);
+			return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_TOO_LARGE,
+									   "the request is larger than %zu bytes", out->maximum);
 		case VERDICT_BUFFER_NO_MEMORY:
 			break;
 	}
@@ -117,8 +113,7 @@ make_value(verdict_arena *arena, const verdict_value *value, const char *where,
 		case VERDICT_VALUE_IDENTITY:
 			if (!check_identity(&value->as.identity, where, status))
 				return NULL;
-			message->identity = verdict_arena_alloc(arena,
-													sizeof(*message->identity));
+			message->identity = verdict_arena_alloc(arena, sizeof(*message->identity));
 			if (message->identity == NULL)
 			{
 				verdict_status_no_memory(status);
@@ -149,8 +144,7 @@ make_value(verdict_arena *arena, const verdict_value *value, const char *where,
 }
 
 static Verdict__V1__Term *
-make_term(verdict_arena *arena, const verdict_term *term, const char *where,
-		  verdict_status *status)
+make_term(verdict_arena *arena, const verdict_term *term, const char *where, verdict_status *status)
 {
 	Verdict__V1__Term *message = verdict_arena_alloc(arena, sizeof(*message));
 
@@ -171,30 +165,28 @@ make_term(verdict_arena *arena, const verdict_term *term, const char *where,
 			message->kind_case = VERDICT__V1__TERM__KIND_VALUE;
 			break;
 		case VERDICT_TERM_VARIABLE:
-			{
-				const verdict_variable *variable = &term->as.variable;
+		{
+			const verdict_variable *variable = &term->as.variable;
 
-				if (!verdict_is_identifier(variable->name, strlen(variable->name)) ||
-					(variable->type[0] != '\0' &&
-					 !verdict_is_identifier(variable->type, strlen(variable->type))))
-				{
-					refuse(status, where,
-						   "name and type of a variable must be identifiers");
-					return NULL;
-				}
-				message->variable = verdict_arena_alloc(arena,
-														sizeof(*message->variable));
-				if (message->variable == NULL)
-				{
-					verdict_status_no_memory(status);
-					return NULL;
-				}
-				verdict__v1__variable__init(message->variable);
-				message->variable->name = (char *) variable->name;
-				message->variable->type = (char *) variable->type;
-				message->kind_case = VERDICT__V1__TERM__KIND_VARIABLE;
-				break;
+			if (!verdict_is_identifier(variable->name, strlen(variable->name)) ||
+				(variable->type[0] != '\0' &&
+				 !verdict_is_identifier(variable->type, strlen(variable->type))))
+			{
+				refuse(status, where, "name and type of a variable must be identifiers");
+				return NULL;
 			}
+			message->variable = verdict_arena_alloc(arena, sizeof(*message->variable));
+			if (message->variable == NULL)
+			{
+				verdict_status_no_memory(status);
+				return NULL;
+			}
+			verdict__v1__variable__init(message->variable);
+			message->variable->name = (char *) variable->name;
+			message->variable->type = (char *) variable->type;
+			message->kind_case = VERDICT__V1__TERM__KIND_VARIABLE;
+			break;
+		}
 	}
 	return message;
 }
@@ -212,10 +204,10 @@ check_fact(const verdict_fact *fact, const char *where, verdict_status *status)
 #define WHERE_SIZE 64
 
 static bool
-put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message,
-			const verdict_fact *pattern, verdict_status *status)
+put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message, const verdict_fact *pattern,
+			verdict_status *status)
 {
-	size_t		i;
+	size_t i;
 
 	verdict__v1__pattern__init(message);
 	if (!check_fact(pattern, "pattern", status))
@@ -228,7 +220,7 @@ put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message,
 		return verdict_status_no_memory(status);
 	for (i = 0; i < pattern->count; i++)
 	{
-		char		where[WHERE_SIZE];
+		char where[WHERE_SIZE];
 
 		snprintf(where, sizeof(where), "pattern.args[%zu]", i);
 		message->args[i] = make_term(arena, &pattern->args[i], where, status);
@@ -240,10 +232,10 @@ put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message,
 }
 
 static bool
-put_fact(verdict_arena *arena, Verdict__V1__Fact *message,
-		 const verdict_fact *fact, const char *where, verdict_status *status)
+put_fact(verdict_arena *arena, Verdict__V1__Fact *message, const verdict_fact *fact,
+		 const char *where, verdict_status *status)
 {
-	size_t		i;
+	size_t i;
 
 	verdict__v1__fact__init(message);
 	if (!check_fact(fact, where, status))
@@ -256,14 +248,12 @@ put_fact(verdict_arena *arena, Verdict__V1__Fact *message,
 		return verdict_status_no_memory(status);
 	for (i = 0; i < fact->count; i++)
 	{
-		char		argument[WHERE_SIZE + 32];
+		char argument[WHERE_SIZE + 32];
 
 		snprintf(argument, sizeof(argument), "%s.args[%zu]", where, i);
 		if (fact->args[i].kind != VERDICT_TERM_VALUE)
-			return refuse(status, argument,
-						  "a fact must not hold a variable or a wildcard");
-		message->args[i] = make_value(arena, &fact->args[i].as.value, argument,
-									  status);
+			return refuse(status, argument, "a fact must not hold a variable or a wildcard");
+		message->args[i] = make_value(arena, &fact->args[i].as.value, argument, status);
 		if (message->args[i] == NULL)
 			return false;
 	}
@@ -280,8 +270,7 @@ verdict_encode_authorize(verdict_buffer *out, verdict_wire_format format,
 	Verdict__V1__Identity actor_message;
 	Verdict__V1__Identity resource_message;
 
-	if (!check_identity(actor, "actor", status) ||
-		!check_identity(resource, "resource", status))
+	if (!check_identity(actor, "actor", status) || !check_identity(resource, "resource", status))
 		return false;
 	if (action[0] == '\0')
 		return refuse(status, "action", "must not be empty");
@@ -300,34 +289,32 @@ verdict_encode_authorize(verdict_buffer *out, verdict_wire_format format,
  * proportion to what the caller holds already.
  */
 bool
-verdict_encode_query(verdict_buffer *out, verdict_wire_format format,
-					 const verdict_fact *pattern, uint32_t limit,
-					 verdict_status *status)
+verdict_encode_query(verdict_buffer *out, verdict_wire_format format, const verdict_fact *pattern,
+					 uint32_t limit, verdict_status *status)
 {
 	Verdict__V1__QueryRequest request = VERDICT__V1__QUERY_REQUEST__INIT;
 	Verdict__V1__Pattern pattern_message;
 	verdict_arena arena;
-	bool		done;
+	bool done;
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	request.pattern = &pattern_message;
 	request.limit = limit;
 	done = put_pattern(&arena, &pattern_message, pattern, status) &&
-		write_request(out, format, &request.base, status);
+		   write_request(out, format, &request.base, status);
 	verdict_arena_free(&arena);
 	return done;
 }
 
 bool
 verdict_encode_list_facts(verdict_buffer *out, verdict_wire_format format,
-						  const verdict_fact *pattern, uint32_t limit,
-						  const void *after, size_t after_size,
-						  verdict_status *status)
+						  const verdict_fact *pattern, uint32_t limit, const void *after,
+						  size_t after_size, verdict_status *status)
 {
 	Verdict__V1__ListFactsRequest request = VERDICT__V1__LIST_FACTS_REQUEST__INIT;
 	Verdict__V1__Pattern pattern_message = VERDICT__V1__PATTERN__INIT;
 	verdict_arena arena;
-	bool		done;
+	bool done;
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	/* the contract: an empty predicate lists everything */
@@ -338,16 +325,14 @@ verdict_encode_list_facts(verdict_buffer *out, verdict_wire_format format,
 		request.after.data = (uint8_t *) after;
 		request.after.len = after_size;
 	}
-	done = (pattern == NULL ||
-			put_pattern(&arena, &pattern_message, pattern, status)) &&
-		write_request(out, format, &request.base, status);
+	done = (pattern == NULL || put_pattern(&arena, &pattern_message, pattern, status)) &&
+		   write_request(out, format, &request.base, status);
 	verdict_arena_free(&arena);
 	return done;
 }
 
 bool
-verdict_encode_get_policy(verdict_buffer *out, verdict_wire_format format,
-						  verdict_status *status)
+verdict_encode_get_policy(verdict_buffer *out, verdict_wire_format format, verdict_status *status)
 {
 	Verdict__V1__GetPolicyRequest request = VERDICT__V1__GET_POLICY_REQUEST__INIT;
 
@@ -355,18 +340,18 @@ verdict_encode_get_policy(verdict_buffer *out, verdict_wire_format format,
 }
 
 bool
-verdict_encode_fact(verdict_buffer *out, verdict_wire_format format,
-					const verdict_fact *fact, verdict_status *status)
+verdict_encode_fact(verdict_buffer *out, verdict_wire_format format, const verdict_fact *fact,
+					verdict_status *status)
 {
 	Verdict__V1__InsertFactRequest request = VERDICT__V1__INSERT_FACT_REQUEST__INIT;
 	Verdict__V1__Fact fact_message;
 	verdict_arena arena;
-	bool		done;
+	bool done;
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	request.fact = &fact_message;
 	done = put_fact(&arena, &fact_message, fact, "fact", status) &&
-		write_request(out, format, &request.base, status);
+		   write_request(out, format, &request.base, status);
 	verdict_arena_free(&arena);
 	return done;
 }
@@ -376,7 +361,7 @@ put_changes(verdict_arena *arena, Verdict__V1__BatchFactsRequest *request,
 			const verdict_change *changes, size_t count, verdict_status *status)
 {
 	Verdict__V1__FactChange *messages;
-	size_t		i;
+	size_t i;
 
 	if (count == 0)
 		return true;
@@ -390,12 +375,11 @@ put_changes(verdict_arena *arena, Verdict__V1__BatchFactsRequest *request,
 	{
 		const verdict_change *change = &changes[i];
 		Verdict__V1__Fact *fact = verdict_arena_alloc(arena, sizeof(*fact));
-		char		where[WHERE_SIZE];
+		char where[WHERE_SIZE];
 
 		if (fact == NULL)
 			return verdict_status_no_memory(status);
-		snprintf(where, sizeof(where), "changes[%zu].%s", i,
-				 change->insert ? "insert" : "delete");
+		snprintf(where, sizeof(where), "changes[%zu].%s", i, change->insert ? "insert" : "delete");
 		if (!put_fact(arena, fact, &change->fact, where, status))
 			return false;
 		verdict__v1__fact_change__init(&messages[i]);
@@ -416,24 +400,23 @@ put_changes(verdict_arena *arena, Verdict__V1__BatchFactsRequest *request,
 }
 
 bool
-verdict_encode_batch(verdict_buffer *out, verdict_wire_format format,
-					 const verdict_change *changes, size_t count,
-					 verdict_status *status)
+verdict_encode_batch(verdict_buffer *out, verdict_wire_format format, const verdict_change *changes,
+					 size_t count, verdict_status *status)
 {
 	Verdict__V1__BatchFactsRequest request = VERDICT__V1__BATCH_FACTS_REQUEST__INIT;
 	verdict_arena arena;
-	bool		done;
+	bool done;
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	done = put_changes(&arena, &request, changes, count, status) &&
-		write_request(out, format, &request.base, status);
+		   write_request(out, format, &request.base, status);
 	verdict_arena_free(&arena);
 	return done;
 }
 
 bool
-verdict_encode_set_policy(verdict_buffer *out, verdict_wire_format format,
-						  const char *policy, verdict_status *status)
+verdict_encode_set_policy(verdict_buffer *out, verdict_wire_format format, const char *policy,
+						  verdict_status *status)
 {
 	Verdict__V1__SetPolicyRequest request = VERDICT__V1__SET_POLICY_REQUEST__INIT;
 
@@ -454,10 +437,10 @@ verdict_answer_memory(size_t size)
 }
 
 bool
-verdict_answer_refuse(verdict_status *status, const char *format,...)
+verdict_answer_refuse(verdict_status *status, const char *format, ...)
 {
-	char		text[VERDICT_MESSAGE_SIZE];
-	va_list		args;
+	char text[VERDICT_MESSAGE_SIZE];
+	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
@@ -468,28 +451,25 @@ verdict_answer_refuse(verdict_status *status, const char *format,...)
 
 ProtobufCMessage *
 verdict_answer_decode(verdict_arena *arena, verdict_wire_format format,
-					  const ProtobufCMessageDescriptor *descriptor,
-					  const void *bytes, size_t size, const char *where,
-					  verdict_status *status)
+					  const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t size,
+					  const char *where, verdict_status *status)
 {
 	ProtobufCMessage *message;
 
 	if (format == VERDICT_WIRE_JSON && size > 0)
-		message = verdict_message_from_json(arena, descriptor, bytes, size, true,
-											status);
+		message = verdict_message_from_json(arena, descriptor, bytes, size, true, status);
 	else
-		message = verdict_message_from_binary(arena, descriptor, bytes, size,
-											  status);
+		message = verdict_message_from_binary(arena, descriptor, bytes, size, status);
 	/* The instance is to blame for it, not the caller. */
 	if (message == NULL && status->code == VERDICT_INVALID_ARGUMENT)
-		verdict_answer_refuse(status, "%s%s%s", where,
-							  where[0] == '\0' ? "" : ": ", status->message);
+		verdict_answer_refuse(status, "%s%s%s", where, where[0] == '\0' ? "" : ": ",
+							  status->message);
 	return message;
 }
 
 bool
-verdict_answer_value(const Verdict__V1__Value *value, verdict_value *result,
-					 const char *where, size_t index, verdict_status *status)
+verdict_answer_value(const Verdict__V1__Value *value, verdict_value *result, const char *where,
+					 size_t index, verdict_status *status)
 {
 	memset(result, 0, sizeof(*result));
 	switch (value->kind_case)
@@ -499,12 +479,9 @@ verdict_answer_value(const Verdict__V1__Value *value, verdict_value *result,
 			result->kind = VERDICT_VALUE_ANY;
 			return true;
 		case VERDICT__V1__VALUE__KIND_IDENTITY:
-			if (!verdict_is_identifier(value->identity->type,
-									   strlen(value->identity->type)) ||
+			if (!verdict_is_identifier(value->identity->type, strlen(value->identity->type)) ||
 				value->identity->id[0] == '\0')
-				return verdict_answer_refuse(status,
-											 "%s[%zu]: malformed identity",
-											 where, index);
+				return verdict_answer_refuse(status, "%s[%zu]: malformed identity", where, index);
 			result->kind = VERDICT_VALUE_IDENTITY;
 			result->as.identity.type = value->identity->type;
 			result->as.identity.id = value->identity->id;
@@ -522,24 +499,21 @@ verdict_answer_value(const Verdict__V1__Value *value, verdict_value *result,
 			result->as.boolean = value->boolean != 0;
 			return true;
 		default:
-			return verdict_answer_refuse(status, "%s[%zu]: unknown kind of value",
-										 where, index);
+			return verdict_answer_refuse(status, "%s[%zu]: unknown kind of value", where, index);
 	}
 }
 
 bool
-verdict_decode_authorize(const verdict_host *host, verdict_wire_format format,
-						 const void *body, size_t size, bool *allowed,
-						 verdict_status *status)
+verdict_decode_authorize(const verdict_host *host, verdict_wire_format format, const void *body,
+						 size_t size, bool *allowed, verdict_status *status)
 {
 	const Verdict__V1__AuthorizeResponse *response;
 	verdict_arena arena;
 
 	*allowed = false;
 	verdict_arena_init(&arena, host, verdict_answer_memory(size));
-	response = (void *) verdict_answer_decode(&arena, format,
-											  &verdict__v1__authorize_response__descriptor,
-											  body, size, "", status);
+	response = (void *) verdict_answer_decode(
+		&arena, format, &verdict__v1__authorize_response__descriptor, body, size, "", status);
 	if (response != NULL)
 		*allowed = response->allowed != 0;
 	verdict_arena_free(&arena);
@@ -547,18 +521,16 @@ verdict_decode_authorize(const verdict_host *host, verdict_wire_format format,
 }
 
 bool
-verdict_decode_changed(const verdict_host *host, verdict_wire_format format,
-					   const void *body, size_t size, bool *changed,
-					   verdict_status *status)
+verdict_decode_changed(const verdict_host *host, verdict_wire_format format, const void *body,
+					   size_t size, bool *changed, verdict_status *status)
 {
 	const Verdict__V1__InsertFactResponse *response;
 	verdict_arena arena;
 
 	*changed = false;
 	verdict_arena_init(&arena, host, verdict_answer_memory(size));
-	response = (void *) verdict_answer_decode(&arena, format,
-											  &verdict__v1__insert_fact_response__descriptor,
-											  body, size, "", status);
+	response = (void *) verdict_answer_decode(
+		&arena, format, &verdict__v1__insert_fact_response__descriptor, body, size, "", status);
 	if (response != NULL)
 		*changed = response->changed != 0;
 	verdict_arena_free(&arena);
@@ -566,18 +538,16 @@ verdict_decode_changed(const verdict_host *host, verdict_wire_format format,
 }
 
 bool
-verdict_decode_batch(const verdict_host *host, verdict_wire_format format,
-					 const void *body, size_t size, uint32_t *changed,
-					 verdict_status *status)
+verdict_decode_batch(const verdict_host *host, verdict_wire_format format, const void *body,
+					 size_t size, uint32_t *changed, verdict_status *status)
 {
 	const Verdict__V1__BatchFactsResponse *response;
 	verdict_arena arena;
 
 	*changed = 0;
 	verdict_arena_init(&arena, host, verdict_answer_memory(size));
-	response = (void *) verdict_answer_decode(&arena, format,
-											  &verdict__v1__batch_facts_response__descriptor,
-											  body, size, "", status);
+	response = (void *) verdict_answer_decode(
+		&arena, format, &verdict__v1__batch_facts_response__descriptor, body, size, "", status);
 	if (response != NULL)
 		*changed = response->changed;
 	verdict_arena_free(&arena);
@@ -585,16 +555,14 @@ verdict_decode_batch(const verdict_host *host, verdict_wire_format format,
 }
 
 bool
-verdict_decode_get_policy(verdict_arena *arena, verdict_wire_format format,
-						  const void *body, size_t size, const char **policy,
-						  verdict_status *status)
+verdict_decode_get_policy(verdict_arena *arena, verdict_wire_format format, const void *body,
+						  size_t size, const char **policy, verdict_status *status)
 {
 	const Verdict__V1__GetPolicyResponse *response;
 
 	*policy = NULL;
-	response = (void *) verdict_answer_decode(arena, format,
-											  &verdict__v1__get_policy_response__descriptor,
-											  body, size, "", status);
+	response = (void *) verdict_answer_decode(
+		arena, format, &verdict__v1__get_policy_response__descriptor, body, size, "", status);
 	if (response == NULL)
 		return false;
 	*policy = response->policy;
@@ -602,15 +570,14 @@ verdict_decode_get_policy(verdict_arena *arena, verdict_wire_format format,
 }
 
 bool
-verdict_decode_set_policy(const verdict_host *host, verdict_wire_format format,
-						  const void *body, size_t size, verdict_status *status)
+verdict_decode_set_policy(const verdict_host *host, verdict_wire_format format, const void *body,
+						  size_t size, verdict_status *status)
 {
 	const ProtobufCMessage *response;
 	verdict_arena arena;
 
 	verdict_arena_init(&arena, host, verdict_answer_memory(size));
-	response = verdict_answer_decode(&arena, format,
-									 &verdict__v1__set_policy_response__descriptor,
+	response = verdict_answer_decode(&arena, format, &verdict__v1__set_policy_response__descriptor,
 									 body, size, "", status);
 	verdict_arena_free(&arena);
 	return response != NULL;

@@ -18,29 +18,25 @@
 extern size_t verdict_answer_memory(size_t size);
 
 /* Fails with VERDICT_INTERNAL and cause ANSWER. */
-extern bool verdict_answer_refuse(verdict_status *status,
-								  const char *format,...)
-			__attribute__((format(printf, 2, 3)));
+extern bool verdict_answer_refuse(verdict_status *status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /*
  * Decodes an answer, or one element of it, into the arena; no bytes are the
  * empty message.  NULL with a status as codec.h tells.  "where" names the
  * element in that status, "" for a whole answer.
  */
-extern ProtobufCMessage *verdict_answer_decode(verdict_arena *arena,
-											   verdict_wire_format format,
-											   const ProtobufCMessageDescriptor *descriptor,
-											   const void *bytes, size_t size,
-											   const char *where,
-											   verdict_status *status);
+extern ProtobufCMessage *
+verdict_answer_decode(verdict_arena *arena, verdict_wire_format format,
+					  const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t size,
+					  const char *where, verdict_status *status);
 
 /*
  * Takes a value of an answer as the core knows it; strings stay where they are.
  * A value without a kind is VERDICT_VALUE_ANY: whether that may be is the
  * caller's to know.
  */
-extern bool verdict_answer_value(const Verdict__V1__Value *value,
-								 verdict_value *result, const char *where,
-								 size_t index, verdict_status *status);
+extern bool verdict_answer_value(const Verdict__V1__Value *value, verdict_value *result,
+								 const char *where, size_t index, verdict_status *status);
 
-#endif							/* VERDICT_CODEC_INTERNAL_H */
+#endif /* VERDICT_CODEC_INTERNAL_H */

@@ -24,17 +24,17 @@ struct verdict_rows
 	const verdict_host *host;
 	verdict_wire_format format;
 	verdict_rows_kind kind;
-	char	   *body;			/* owned */
-	size_t		position;		/* where the next element is looked for */
-	size_t		end;			/* where elements end */
-	size_t		index;			/* of the next element */
-	size_t		width;
-	bool		truncated;
-	bool		failed;			/* an element was refused: none comes after it */
-	const void *token;			/* in "outer" */
-	size_t		token_size;
-	verdict_value *values;		/* "width" of them, in "outer" */
-	verdict_fact fact;			/* its parts in "element" */
+	char *body;		 /* owned */
+	size_t position; /* where the next element is looked for */
+	size_t end;		 /* where elements end */
+	size_t index;	 /* of the next element */
+	size_t width;
+	bool truncated;
+	bool failed;	   /* an element was refused: none comes after it */
+	const void *token; /* in "outer" */
+	size_t token_size;
+	verdict_value *values; /* "width" of them, in "outer" */
+	verdict_fact fact;	   /* its parts in "element" */
 	verdict_arena outer;
 	verdict_arena element;
 };
@@ -42,15 +42,15 @@ struct verdict_rows
 /* What the two kinds of answers differ in. */
 static const struct
 {
-	const char *name;			/* of the repeated field */
-	uint32_t	number;
+	const char *name; /* of the repeated field */
+	uint32_t number;
 	const ProtobufCMessageDescriptor *answer;
 	const ProtobufCMessageDescriptor *element;
-}			shapes[] = {
+} shapes[] = {
 	[VERDICT_ROWS_QUERY] = {"rows", 2, &verdict__v1__query_response__descriptor,
-	&verdict__v1__row__descriptor},
+							&verdict__v1__row__descriptor},
 	[VERDICT_ROWS_FACTS] = {"facts", 1, &verdict__v1__list_facts_response__descriptor,
-	&verdict__v1__fact__descriptor},
+							&verdict__v1__fact__descriptor},
 };
 
 /*
@@ -59,38 +59,34 @@ static const struct
  * in there (message.h), and of those no more than were asked for.
  */
 static bool
-walk_binary(verdict_rows *rows, size_t size, size_t expected,
-			verdict_buffer *rest, verdict_status *status)
+walk_binary(verdict_rows *rows, size_t size, size_t expected, verdict_buffer *rest,
+			verdict_status *status)
 {
 	const uint8_t *bytes = (const uint8_t *) rows->body;
-	size_t		variables = 0;
-	size_t		position = 0;
+	size_t variables = 0;
+	size_t position = 0;
 
 	while (position < size)
 	{
-		size_t		start = position;
+		size_t start = position;
 		verdict_wire_field field;
 		const ProtobufCFieldDescriptor *known;
 
 		if (!verdict_wire_read_field(bytes, size, &position, &field))
-			return verdict_answer_refuse(status,
-										 "the field at byte %zu is cut off or malformed",
+			return verdict_answer_refuse(status, "the field at byte %zu is cut off or malformed",
 										 start);
-		known = protobuf_c_message_descriptor_get_field(shapes[rows->kind].answer,
-														field.number);
+		known = protobuf_c_message_descriptor_get_field(shapes[rows->kind].answer, field.number);
 		if (known == NULL)
 			continue;
 		if (field.number == shapes[rows->kind].number)
 		{
 			if (field.wire_type != WIRE_LENGTH)
-				return verdict_answer_refuse(status,
-											 "%s: wire type %u does not fit the field",
+				return verdict_answer_refuse(status, "%s: wire type %u does not fit the field",
 											 known->name, field.wire_type);
 			continue;
 		}
 		if (known->label == PROTOBUF_C_LABEL_REPEATED && ++variables > expected)
-			return verdict_answer_refuse(status,
-										 "it has more variables than the pattern");
+			return verdict_answer_refuse(status, "it has more variables than the pattern");
 		verdict_buffer_append(rest, bytes + start, position - start);
 	}
 	rows->position = 0;
@@ -101,8 +97,7 @@ walk_binary(verdict_rows *rows, size_t size, size_t expected,
 static bool
 malformed_json(verdict_status *status, const verdict_json *json)
 {
-	return verdict_answer_refuse(status,
-								 "not JSON, or nested too deeply, at byte %zu",
+	return verdict_answer_refuse(status, "not JSON, or nested too deeply, at byte %zu",
 								 json->position);
 }
 
@@ -133,11 +128,10 @@ walk_json_elements(verdict_rows *rows, verdict_json *json)
  * (a name that is written with escapes, or twice).
  */
 static bool
-walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
-		  verdict_status *status)
+walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest, verdict_status *status)
 {
 	const char *name = shapes[rows->kind].name;
-	size_t		name_size = strlen(name);
+	size_t name_size = strlen(name);
 	verdict_json json = {rows->body, size, 0};
 
 	rows->position = rows->end = 0;
@@ -149,9 +143,9 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 	{
 		do
 		{
-			size_t		start;
-			size_t		length;
-			bool		elements;
+			size_t start;
+			size_t length;
+			bool elements;
 
 			if (verdict_json_peek(&json) != '"')
 				return malformed_json(status, &json);
@@ -159,7 +153,7 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 			if (!verdict_json_string(&json, NULL, &length))
 				return malformed_json(status, &json);
 			elements = json.position - start == name_size + 2 &&
-				memcmp(json.text + start + 1, name, name_size) == 0;
+					   memcmp(json.text + start + 1, name, name_size) == 0;
 			if (!verdict_json_take(&json, ':'))
 				return malformed_json(status, &json);
 			if (elements && verdict_json_peek(&json) == '[')
@@ -185,8 +179,8 @@ walk_json(verdict_rows *rows, size_t size, verdict_buffer *rest,
 
 /* Takes what is said once out of the decoded rest. */
 static bool
-take_rest(verdict_rows *rows, const ProtobufCMessage *message,
-		  const char *const *names, size_t expected, verdict_status *status)
+take_rest(verdict_rows *rows, const ProtobufCMessage *message, const char *const *names,
+		  size_t expected, verdict_status *status)
 {
 	if (rows->kind == VERDICT_ROWS_FACTS)
 	{
@@ -201,27 +195,23 @@ take_rest(verdict_rows *rows, const ProtobufCMessage *message,
 	else
 	{
 		const Verdict__V1__QueryResponse *answer = (const void *) message;
-		size_t		i;
+		size_t i;
 
 		if (answer->n_rows != 0)
 			return verdict_answer_refuse(status, "\"rows\" is not written plainly");
 		if (answer->n_variables != expected)
-			return verdict_answer_refuse(status,
-										 "it has %zu variables, the pattern has %zu",
+			return verdict_answer_refuse(status, "it has %zu variables, the pattern has %zu",
 										 answer->n_variables, expected);
 		for (i = 0; i < expected; i++)
 		{
 			if (strcmp(answer->variables[i], names[i]) != 0)
-				return verdict_answer_refuse(status,
-											 "variable %zu is not \"%s\"", i + 1,
-											 names[i]);
+				return verdict_answer_refuse(status, "variable %zu is not \"%s\"", i + 1, names[i]);
 		}
 		rows->truncated = answer->truncated != 0;
 		rows->width = expected;
 		if (expected > 0)
 		{
-			rows->values = verdict_arena_alloc(&rows->outer,
-											   expected * sizeof(*rows->values));
+			rows->values = verdict_arena_alloc(&rows->outer, expected * sizeof(*rows->values));
 			if (rows->values == NULL)
 				return verdict_arena_failure(&rows->outer, status);
 		}
@@ -230,14 +220,13 @@ take_rest(verdict_rows *rows, const ProtobufCMessage *message,
 }
 
 verdict_rows *
-verdict_rows_open(const verdict_host *host, verdict_wire_format format,
-				  verdict_rows_kind kind, void *body, size_t size,
-				  const char *const *names, size_t expected,
+verdict_rows_open(const verdict_host *host, verdict_wire_format format, verdict_rows_kind kind,
+				  void *body, size_t size, const char *const *names, size_t expected,
 				  verdict_status *status)
 {
 	verdict_rows *rows = verdict_alloc_zero(host, sizeof(*rows));
 	verdict_buffer rest;
-	bool		done;
+	bool done;
 
 	if (rows == NULL)
 	{
@@ -264,10 +253,9 @@ verdict_rows_open(const verdict_host *host, verdict_wire_format format,
 		const ProtobufCMessage *message;
 
 		rows->outer.maximum = verdict_answer_memory(rest.size);
-		message = verdict_answer_decode(&rows->outer, format, shapes[kind].answer,
-										rest.bytes, rest.size, "", status);
-		done = message != NULL &&
-			take_rest(rows, message, names, expected, status);
+		message = verdict_answer_decode(&rows->outer, format, shapes[kind].answer, rest.bytes,
+										rest.size, "", status);
+		done = message != NULL && take_rest(rows, message, names, expected, status);
 	}
 	verdict_buffer_free(&rest);
 	if (!done)
@@ -308,7 +296,7 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
 	if (rows->format == VERDICT_WIRE_JSON)
 	{
 		verdict_json json = {rows->body, rows->end, rows->position};
-		size_t		start;
+		size_t start;
 
 		verdict_json_peek(&json);
 		if (json.position == json.size)
@@ -326,8 +314,8 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
 	{
 		verdict_wire_field field;
 
-		if (!verdict_wire_read_field((const uint8_t *) rows->body, rows->end,
-									 &rows->position, &field))
+		if (!verdict_wire_read_field((const uint8_t *) rows->body, rows->end, &rows->position,
+									 &field))
 			return -1;
 		if (field.number == shapes[rows->kind].number)
 		{
@@ -344,19 +332,18 @@ find_element(verdict_rows *rows, const char **bytes, size_t *size)
  * last, -1 with a status.
  */
 static int
-next_element(verdict_rows *rows, verdict_rows_kind kind,
-			 const ProtobufCMessage **message, char *where, size_t where_size,
-			 verdict_status *status)
+next_element(verdict_rows *rows, verdict_rows_kind kind, const ProtobufCMessage **message,
+			 char *where, size_t where_size, verdict_status *status)
 {
 	const char *bytes;
-	size_t		size;
-	int			found;
+	size_t size;
+	int found;
 
 	if (rows->kind != kind || rows->failed)
 	{
 		verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
-							rows->failed ? "the answer was refused already" :
-							"the answer does not consist of such rows");
+							rows->failed ? "the answer was refused already"
+										 : "the answer does not consist of such rows");
 		return -1;
 	}
 	found = find_element(rows, &bytes, &size);
@@ -370,43 +357,38 @@ next_element(verdict_rows *rows, verdict_rows_kind kind,
 	}
 	verdict_arena_reset(&rows->element);
 	rows->element.maximum = verdict_answer_memory(size);
-	*message = verdict_answer_decode(&rows->element, rows->format,
-									 shapes[kind].element, bytes, size, where,
-									 status);
+	*message = verdict_answer_decode(&rows->element, rows->format, shapes[kind].element, bytes,
+									 size, where, status);
 	return *message == NULL ? -1 : 1;
 }
 
 static bool
-take_row(verdict_rows *rows, const Verdict__V1__Row *row, const char *where,
-		 verdict_status *status)
+take_row(verdict_rows *rows, const Verdict__V1__Row *row, const char *where, verdict_status *status)
 {
-	char		field[64];
-	size_t		i;
+	char field[64];
+	size_t i;
 
 	if (row->n_values != rows->width)
-		return verdict_answer_refuse(status, "%s: has %zu values for %zu variables",
-									 where, row->n_values, rows->width);
+		return verdict_answer_refuse(status, "%s: has %zu values for %zu variables", where,
+									 row->n_values, rows->width);
 	snprintf(field, sizeof(field), "%s.values", where);
 	for (i = 0; i < row->n_values; i++)
 	{
-		if (!verdict_answer_value(row->values[i], &rows->values[i], field, i,
-								  status))
+		if (!verdict_answer_value(row->values[i], &rows->values[i], field, i, status))
 			return false;
 	}
 	return true;
 }
 
 int
-verdict_rows_next(verdict_rows *rows, const verdict_value **values,
-				  verdict_status *status)
+verdict_rows_next(verdict_rows *rows, const verdict_value **values, verdict_status *status)
 {
 	const ProtobufCMessage *message;
-	char		where[48];
-	int			result;
+	char where[48];
+	int result;
 
 	*values = NULL;
-	result = next_element(rows, VERDICT_ROWS_QUERY, &message, where,
-						  sizeof(where), status);
+	result = next_element(rows, VERDICT_ROWS_QUERY, &message, where, sizeof(where), status);
 	if (result == 1 && !take_row(rows, (const void *) message, where, status))
 		result = -1;
 	rows->failed = result < 0;
@@ -416,12 +398,12 @@ verdict_rows_next(verdict_rows *rows, const verdict_value **values,
 }
 
 static bool
-take_fact(verdict_rows *rows, const Verdict__V1__Fact *message,
-		  const char *where, verdict_status *status)
+take_fact(verdict_rows *rows, const Verdict__V1__Fact *message, const char *where,
+		  verdict_status *status)
 {
 	verdict_fact *fact = &rows->fact;
-	char		field[64];
-	size_t		i;
+	char field[64];
+	size_t i;
 
 	if (!verdict_is_identifier(message->predicate, strlen(message->predicate)))
 		return verdict_answer_refuse(status, "%s: malformed predicate", where);
@@ -430,8 +412,7 @@ take_fact(verdict_rows *rows, const Verdict__V1__Fact *message,
 	fact->args = NULL;
 	if (fact->count == 0)
 		return true;
-	fact->args = verdict_arena_alloc(&rows->element,
-									 fact->count * sizeof(*fact->args));
+	fact->args = verdict_arena_alloc(&rows->element, fact->count * sizeof(*fact->args));
 	if (fact->args == NULL)
 		return verdict_arena_failure(&rows->element, status);
 	snprintf(field, sizeof(field), "%s.args", where);
@@ -440,27 +421,23 @@ take_fact(verdict_rows *rows, const Verdict__V1__Fact *message,
 		verdict_term *term = &fact->args[i];
 
 		term->kind = VERDICT_TERM_VALUE;
-		if (!verdict_answer_value(message->args[i], &term->as.value, field, i,
-								  status))
+		if (!verdict_answer_value(message->args[i], &term->as.value, field, i, status))
 			return false;
 		if (term->as.value.kind == VERDICT_VALUE_ANY)
-			return verdict_answer_refuse(status, "%s[%zu]: a value is missing",
-										 field, i);
+			return verdict_answer_refuse(status, "%s[%zu]: a value is missing", field, i);
 	}
 	return true;
 }
 
 int
-verdict_rows_next_fact(verdict_rows *rows, const verdict_fact **fact,
-					   verdict_status *status)
+verdict_rows_next_fact(verdict_rows *rows, const verdict_fact **fact, verdict_status *status)
 {
 	const ProtobufCMessage *message;
-	char		where[48];
-	int			result;
+	char where[48];
+	int result;
 
 	*fact = NULL;
-	result = next_element(rows, VERDICT_ROWS_FACTS, &message, where,
-						  sizeof(where), status);
+	result = next_element(rows, VERDICT_ROWS_FACTS, &message, where, sizeof(where), status);
 	if (result == 1 && !take_fact(rows, (const void *) message, where, status))
 		result = -1;
 	rows->failed = result < 0;

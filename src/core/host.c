@@ -22,7 +22,7 @@ verdict_alloc(const verdict_host *host, size_t size)
 void *
 verdict_alloc_zero(const verdict_host *host, size_t size)
 {
-	void	   *memory = verdict_alloc(host, size);
+	void *memory = verdict_alloc(host, size);
 
 	if (memory != NULL)
 		memset(memory, 0, size);
@@ -40,8 +40,8 @@ verdict_alloc_array(const verdict_host *host, size_t count, size_t element_size)
 char *
 verdict_strdup(const verdict_host *host, const char *string)
 {
-	size_t		size = strlen(string) + 1;
-	char	   *copy = verdict_alloc(host, size);
+	size_t size = strlen(string) + 1;
+	char *copy = verdict_alloc(host, size);
 
 	if (copy != NULL)
 		memcpy(copy, string, size);
@@ -91,12 +91,12 @@ posix_wall_clock_s(void *context)
 static bool
 posix_random_bytes(void *context, void *bytes, size_t size)
 {
-	char	   *next = bytes;
+	char *next = bytes;
 
 	(void) context;
 	while (size > 0)
 	{
-		ssize_t		got = getrandom(next, size, 0);
+		ssize_t got = getrandom(next, size, 0);
 
 		if (got < 0)
 		{
@@ -128,9 +128,9 @@ posix_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us
 {
 	struct pollfd on_stack[POLL_ON_STACK];
 	struct pollfd *polled = on_stack;
-	int64_t		start = posix_monotonic_us(context);
-	int			ready;
-	int			i;
+	int64_t start = posix_monotonic_us(context);
+	int ready;
+	int i;
 
 	if (count > POLL_ON_STACK)
 	{
@@ -149,25 +149,24 @@ posix_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us
 	for (i = 0; i < count; i++)
 	{
 		polled[i].fd = sockets[i].fd;
-		polled[i].events = (short) ((sockets[i].want_read ? POLLIN : 0) |
-									(sockets[i].want_write ? POLLOUT : 0));
+		polled[i].events =
+			(short) ((sockets[i].want_read ? POLLIN : 0) | (sockets[i].want_write ? POLLOUT : 0));
 		polled[i].revents = 0;
 	}
 	for (;;)
 	{
-		int			timeout_ms = -1;
+		int timeout_ms = -1;
 
 		if (timeout_us >= 0)
-			timeout_ms = poll_timeout(timeout_us -
-									  (posix_monotonic_us(context) - start));
+			timeout_ms = poll_timeout(timeout_us - (posix_monotonic_us(context) - start));
 		ready = poll(polled, (nfds_t) count, timeout_ms);
 		if (ready >= 0 || errno != EINTR)
 			break;
 	}
 	for (i = 0; i < count; i++)
 	{
-		short		events = ready > 0 ? polled[i].revents : 0;
-		bool		broken = (events & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+		short events = ready > 0 ? polled[i].revents : 0;
+		bool broken = (events & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 
 		sockets[i].readable = broken || (events & POLLIN) != 0;
 		sockets[i].writable = broken || (events & POLLOUT) != 0;

@@ -20,9 +20,9 @@
 
 typedef enum verdict_wait_result
 {
-	VERDICT_WAIT_READY,			/* at least one socket is ready */
-	VERDICT_WAIT_TIMEOUT,		/* the time is over, no socket is ready */
-	VERDICT_WAIT_INTERRUPTED	/* the host wants the call to end now */
+	VERDICT_WAIT_READY,		 /* at least one socket is ready */
+	VERDICT_WAIT_TIMEOUT,	 /* the time is over, no socket is ready */
+	VERDICT_WAIT_INTERRUPTED /* the host wants the call to end now */
 } verdict_wait_result;
 
 /*
@@ -32,12 +32,12 @@ typedef enum verdict_wait_result
  */
 typedef struct verdict_socket
 {
-	int			fd;
-	uint64_t	serial;
-	bool		want_read;
-	bool		want_write;
-	bool		readable;		/* set by wait() */
-	bool		writable;		/* set by wait() */
+	int fd;
+	uint64_t serial;
+	bool want_read;
+	bool want_write;
+	bool readable; /* set by wait() */
+	bool writable; /* set by wait() */
 } verdict_socket;
 
 typedef enum verdict_log_level
@@ -48,23 +48,23 @@ typedef enum verdict_log_level
 
 typedef struct verdict_host
 {
-	void	   *context;
+	void *context;
 
 	/*
 	 * Returns memory of "size" bytes, or NULL.  With a pointer that is not
 	 * NULL the memory there is resized, as by realloc(); on NULL the old
 	 * memory stays as it was.  "size" is never 0.
 	 */
-	void	   *(*allocate) (void *context, void *pointer, size_t size);
+	void *(*allocate)(void *context, void *pointer, size_t size);
 	/* Frees memory of allocate(); NULL is allowed. */
-	void		(*release) (void *context, void *pointer);
+	void (*release)(void *context, void *pointer);
 
 	/* Microseconds of a clock that never goes back. */
-	int64_t		(*monotonic_us) (void *context);
+	int64_t (*monotonic_us)(void *context);
 	/* Seconds since 1970-01-01 UTC; used for a Retry-After date only. */
-	int64_t		(*wall_clock_s) (void *context);
+	int64_t (*wall_clock_s)(void *context);
 	/* Fills memory with strong random bytes; false when there are none. */
-	bool		(*random_bytes) (void *context, void *bytes, size_t size);
+	bool (*random_bytes)(void *context, void *bytes, size_t size);
 
 	/*
 	 * Waits until a socket is ready, "timeout_us" microseconds have passed
@@ -72,20 +72,19 @@ typedef struct verdict_host
 	 * 0: a plain sleep.  Sets readable and writable of every socket.  A socket
 	 * with an error or hang-up counts as readable and writable.
 	 */
-	verdict_wait_result (*wait) (void *context, verdict_socket *sockets,
-								 int count, int64_t timeout_us);
+	verdict_wait_result (*wait)(void *context, verdict_socket *sockets, int count,
+								int64_t timeout_us);
 
 	/*
 	 * Asked before a socket is opened, told after one is closed; lets a host
 	 * keep within its file descriptor limit.  reserve false = do not open.
 	 * Both may be NULL.
 	 */
-	bool		(*reserve_descriptor) (void *context);
-	void		(*release_descriptor) (void *context);
+	bool (*reserve_descriptor)(void *context);
+	void (*release_descriptor)(void *context);
 
 	/* One line, no newline, never a credential or a fact.  May be NULL. */
-	void		(*log) (void *context, verdict_log_level level,
-						const char *message);
+	void (*log)(void *context, verdict_log_level level, const char *message);
 } verdict_host;
 
 /*
@@ -102,9 +101,8 @@ extern void verdict_host_init_posix(verdict_host *host);
  */
 extern void *verdict_alloc(const verdict_host *host, size_t size);
 extern void *verdict_alloc_zero(const verdict_host *host, size_t size);
-extern void *verdict_alloc_array(const verdict_host *host, size_t count,
-								 size_t element_size);
+extern void *verdict_alloc_array(const verdict_host *host, size_t count, size_t element_size);
 extern char *verdict_strdup(const verdict_host *host, const char *string);
 extern void verdict_free(const verdict_host *host, void *pointer);
 
-#endif							/* VERDICT_HOST_H */
+#endif /* VERDICT_HOST_H */

@@ -22,7 +22,7 @@ verdict_json_peek(verdict_json *json)
 {
 	while (json->position < json->size)
 	{
-		char		c = json->text[json->position];
+		char c = json->text[json->position];
 
 		if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
 			return c;
@@ -51,12 +51,12 @@ next_byte(const verdict_json *json)
 static bool
 read_code_unit(verdict_json *json, uint32_t *unit)
 {
-	int			i;
+	int i;
 
 	*unit = 0;
 	for (i = 0; i < 4; i++)
 	{
-		char		c = next_byte(json);
+		char c = next_byte(json);
 
 		if (c >= '0' && c <= '9')
 			*unit = *unit << 4 | (uint32_t) (c - '0');
@@ -77,10 +77,10 @@ read_escape(verdict_json *json, char *bytes)
 {
 	static const char written[] = "\"\\/bfnrt";
 	static const char meant[] = "\"\\/\b\f\n\r\t";
-	char		c = next_byte(json);
+	char c = next_byte(json);
 	const char *found = c == '\0' ? NULL : strchr(written, c);
-	uint32_t	code;
-	uint32_t	low;
+	uint32_t code;
+	uint32_t low;
 
 	json->position++;
 	if (found != NULL)
@@ -110,13 +110,13 @@ bool
 verdict_json_string(verdict_json *json, char *out, size_t *size)
 {
 	*size = 0;
-	json->position++;			/* the opening quote */
+	json->position++; /* the opening quote */
 	while (json->position < json->size)
 	{
 		const char *bytes = json->text + json->position;
 		unsigned char first = (unsigned char) bytes[0];
-		char		escaped[4];
-		size_t		length;
+		char escaped[4];
+		size_t length;
 
 		if (first == '"')
 		{
@@ -148,7 +148,7 @@ verdict_json_string(verdict_json *json, char *out, size_t *size)
 static bool
 skip_digits(verdict_json *json)
 {
-	size_t		start = json->position;
+	size_t start = json->position;
 
 	while (next_byte(json) >= '0' && next_byte(json) <= '9')
 		json->position++;
@@ -162,7 +162,7 @@ verdict_json_number(verdict_json *json, bool *integer)
 	if (next_byte(json) == '-')
 		json->position++;
 	if (next_byte(json) == '0')
-		json->position++;		/* no digit may follow */
+		json->position++; /* no digit may follow */
 	else if (!skip_digits(json))
 		return false;
 	if (next_byte(json) == '.')
@@ -187,10 +187,9 @@ verdict_json_number(verdict_json *json, bool *integer)
 static bool
 skip_word(verdict_json *json, const char *word)
 {
-	size_t		size = strlen(word);
+	size_t size = strlen(word);
 
-	if (json->size - json->position < size ||
-		memcmp(json->text + json->position, word, size) != 0)
+	if (json->size - json->position < size || memcmp(json->text + json->position, word, size) != 0)
 		return false;
 	json->position += size;
 	return true;
@@ -200,8 +199,8 @@ skip_word(verdict_json *json, const char *word)
 static bool
 skip_container(verdict_json *json, int depth)
 {
-	bool		object = next_byte(json) == '{';
-	char		closing = object ? '}' : ']';
+	bool object = next_byte(json) == '{';
+	char closing = object ? '}' : ']';
 
 	if (depth < 1)
 		return false;
@@ -210,12 +209,11 @@ skip_container(verdict_json *json, int depth)
 		return true;
 	do
 	{
-		size_t		size;
+		size_t size;
 
 		if (object)
 		{
-			if (verdict_json_peek(json) != '"' ||
-				!verdict_json_string(json, NULL, &size) ||
+			if (verdict_json_peek(json) != '"' || !verdict_json_string(json, NULL, &size) ||
 				!verdict_json_take(json, ':'))
 				return false;
 		}
@@ -228,8 +226,8 @@ skip_container(verdict_json *json, int depth)
 bool
 verdict_json_skip(verdict_json *json, int depth)
 {
-	size_t		size;
-	bool		integer;
+	size_t size;
+	bool integer;
 
 	switch (verdict_json_peek(json))
 	{

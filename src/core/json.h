@@ -18,8 +18,8 @@
 typedef struct verdict_json
 {
 	const char *text;
-	size_t		size;
-	size_t		position;
+	size_t size;
+	size_t position;
 } verdict_json;
 
 /* Passes over white space; the byte there, or NUL at the end of the text. */
@@ -43,4 +43,4 @@ extern bool verdict_json_number(verdict_json *json, bool *integer);
  */
 extern bool verdict_json_skip(verdict_json *json, int depth);
 
-#endif							/* VERDICT_JSON_H */
+#endif /* VERDICT_JSON_H */

@@ -27,7 +27,7 @@
 static void
 print_place(char *where, size_t room, const verdict_place *place)
 {
-	size_t		filled;
+	size_t filled;
 
 	if (place->outer != NULL)
 	{
@@ -43,22 +43,21 @@ print_place(char *where, size_t room, const verdict_place *place)
 }
 
 bool
-verdict_message_refuse(verdict_status *status, const verdict_place *place,
-					   const char *format,...)
+verdict_message_refuse(verdict_status *status, const verdict_place *place, const char *format, ...)
 {
-	char		text[VERDICT_MESSAGE_SIZE];
-	char		where[VERDICT_MESSAGE_SIZE / 2] = "";
-	va_list		args;
+	char text[VERDICT_MESSAGE_SIZE];
+	char where[VERDICT_MESSAGE_SIZE / 2] = "";
+	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (place == NULL)
-		return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-								   VERDICT_CAUSE_ARGUMENT, "%s", text);
+		return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT, "%s",
+								   text);
 	print_place(where, sizeof(where), place);
-	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT,
-							   VERDICT_CAUSE_ARGUMENT, "%s: %s", where, text);
+	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT, "%s: %s",
+							   where, text);
 }
 
 bool
@@ -66,16 +65,14 @@ verdict_arena_failure(const verdict_arena *arena, verdict_status *status)
 {
 	if (arena->no_memory || !arena->exhausted)
 		return verdict_status_no_memory(status);
-	return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED,
-							   VERDICT_CAUSE_TOO_LARGE,
-							   "the message needs more than %zu bytes of memory",
-							   arena->maximum);
+	return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_TOO_LARGE,
+							   "the message needs more than %zu bytes of memory", arena->maximum);
 }
 
 bool
 verdict_message_is_choice(const ProtobufCMessageDescriptor *descriptor)
 {
-	unsigned	i;
+	unsigned i;
 
 	if (descriptor->n_fields == 0)
 		return false;
@@ -92,20 +89,18 @@ verdict_message_is_choice(const ProtobufCMessageDescriptor *descriptor)
 
 bool
 verdict_message_note_field(const ProtobufCMessageDescriptor *descriptor,
-						   const ProtobufCFieldDescriptor *field,
-						   uint64_t *seen, const verdict_place *place,
-						   verdict_status *status)
+						   const ProtobufCFieldDescriptor *field, uint64_t *seen,
+						   const verdict_place *place, verdict_status *status)
 {
-	unsigned	number = (unsigned) (field - descriptor->fields);
-	unsigned	i;
+	unsigned number = (unsigned) (field - descriptor->fields);
+	unsigned i;
 
 	if (descriptor->n_fields > VERDICT_MESSAGE_MAX_FIELDS)
 		return verdict_message_refuse(status, place, "too many kinds of fields");
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
 		return true;
 	if ((*seen >> number) & 1)
-		return verdict_message_refuse(status, place, "field \"%s\" comes twice",
-									  field->name);
+		return verdict_message_refuse(status, place, "field \"%s\" comes twice", field->name);
 	*seen |= UINT64_C(1) << number;
 	if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0)
 		return true;
@@ -116,23 +111,21 @@ verdict_message_note_field(const ProtobufCMessageDescriptor *descriptor,
 		if (i != number && ((*seen >> i) & 1) &&
 			(other->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
 			other->quantifier_offset == field->quantifier_offset)
-			return verdict_message_refuse(status, place,
-										  "\"%s\" and \"%s\" exclude each other",
+			return verdict_message_refuse(status, place, "\"%s\" and \"%s\" exclude each other",
 										  other->name, field->name);
 	}
 	return true;
 }
 
 static bool
-read_varint(const uint8_t *bytes, size_t size, size_t *position,
-			uint64_t *value)
+read_varint(const uint8_t *bytes, size_t size, size_t *position, uint64_t *value)
 {
-	uint64_t	result = 0;
-	unsigned	shift;
+	uint64_t result = 0;
+	unsigned shift;
 
 	for (shift = 0; shift < 70 && *position < size; shift += 7)
 	{
-		uint8_t		byte = bytes[(*position)++];
+		uint8_t byte = bytes[(*position)++];
 
 		/* the tenth byte has room for one bit */
 		if (shift == 63 && byte > 1)
@@ -151,8 +144,8 @@ bool
 verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 						verdict_wire_field *field)
 {
-	uint64_t	tag;
-	uint64_t	length;
+	uint64_t tag;
+	uint64_t length;
 
 	if (!read_varint(bytes, size, position, &tag) || tag > UINT32_MAX)
 		return false;
@@ -188,16 +181,16 @@ verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 	return true;
 }
 
-static bool scan_message(const ProtobufCMessageDescriptor *descriptor,
-						 const uint8_t *bytes, size_t size, int depth,
-						 const verdict_place *place, verdict_status *status);
+static bool
+scan_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t size,
+			 int depth, const verdict_place *place, verdict_status *status);
 
 /* Checks what one known field holds. */
 static bool
 scan_field(const verdict_wire_field *wire, const uint8_t *bytes, int depth,
 		   const verdict_place *place, verdict_status *status)
 {
-	unsigned	wire_type = WIRE_LENGTH;
+	unsigned wire_type = WIRE_LENGTH;
 	const uint8_t *content = bytes + wire->start;
 
 	switch (place->field->type)
@@ -216,12 +209,10 @@ scan_field(const verdict_wire_field *wire, const uint8_t *bytes, int depth,
 		case PROTOBUF_C_TYPE_MESSAGE:
 			break;
 		default:
-			return verdict_message_refuse(status, place,
-										  "fields of this type are not supported");
+			return verdict_message_refuse(status, place, "fields of this type are not supported");
 	}
 	if (wire->wire_type != wire_type)
-		return verdict_message_refuse(status, place,
-									  "wire type %u does not fit the field",
+		return verdict_message_refuse(status, place, "wire type %u does not fit the field",
 									  wire->wire_type);
 
 	switch (place->field->type)
@@ -229,49 +220,44 @@ scan_field(const verdict_wire_field *wire, const uint8_t *bytes, int depth,
 		case PROTOBUF_C_TYPE_BOOL:
 			/* No encoder writes another number, and it must not mean "yes". */
 			if (wire->varint > 1)
-				return verdict_message_refuse(status, place,
-											  "a boolean that is neither 0 nor 1");
+				return verdict_message_refuse(status, place, "a boolean that is neither 0 nor 1");
 			return true;
 		case PROTOBUF_C_TYPE_UINT32:
 			if (wire->varint > UINT32_MAX)
-				return verdict_message_refuse(status, place,
-											  "number out of range");
+				return verdict_message_refuse(status, place, "number out of range");
 			return true;
 		case PROTOBUF_C_TYPE_STRING:
 			if (!verdict_is_text((const char *) content, wire->length))
-				return verdict_message_refuse(status, place,
-											  "string is not UTF-8 without NUL");
+				return verdict_message_refuse(status, place, "string is not UTF-8 without NUL");
 			return true;
 		case PROTOBUF_C_TYPE_MESSAGE:
-			return scan_message(place->field->descriptor, content,
-								wire->length, depth + 1, place, status);
+			return scan_message(place->field->descriptor, content, wire->length, depth + 1, place,
+								status);
 		default:
 			return true;
 	}
 }
 
 static bool
-scan_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
-			 size_t size, int depth, const verdict_place *place,
-			 verdict_status *status)
+scan_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t size,
+			 int depth, const verdict_place *place, verdict_status *status)
 {
 	verdict_place inner = {place, NULL, 0};
-	bool		choice = verdict_message_is_choice(descriptor);
-	uint64_t	seen = 0;
-	size_t		position = 0;
+	bool choice = verdict_message_is_choice(descriptor);
+	uint64_t seen = 0;
+	size_t position = 0;
 
 	if (depth > VERDICT_MESSAGE_MAX_DEPTH)
 		return verdict_message_refuse(status, place, "nested too deeply");
 	while (position < size)
 	{
-		size_t		start = position;
+		size_t start = position;
 		verdict_wire_field wire;
 		const ProtobufCFieldDescriptor *field;
 
 		if (!verdict_wire_read_field(bytes, size, &position, &wire))
 			return verdict_message_refuse(status, place,
-										  "the field at byte %zu is cut off or malformed",
-										  start);
+										  "the field at byte %zu is cut off or malformed", start);
 		field = protobuf_c_message_descriptor_get_field(descriptor, wire.number);
 		if (field == NULL)
 		{
@@ -293,10 +279,8 @@ scan_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
 }
 
 ProtobufCMessage *
-verdict_message_from_binary(verdict_arena *arena,
-							const ProtobufCMessageDescriptor *descriptor,
-							const uint8_t *bytes, size_t size,
-							verdict_status *status)
+verdict_message_from_binary(verdict_arena *arena, const ProtobufCMessageDescriptor *descriptor,
+							const uint8_t *bytes, size_t size, verdict_status *status)
 {
 	static const uint8_t nothing[1] = {0};
 	ProtobufCMessage *message;
@@ -305,8 +289,7 @@ verdict_message_from_binary(verdict_arena *arena,
 		bytes = nothing;
 	if (!scan_message(descriptor, bytes, size, 1, NULL, status))
 		return NULL;
-	message = protobuf_c_message_unpack(descriptor, &arena->allocator, size,
-										bytes);
+	message = protobuf_c_message_unpack(descriptor, &arena->allocator, size, bytes);
 	if (message == NULL)
 	{
 		if (arena->no_memory || arena->exhausted)

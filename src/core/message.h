@@ -20,8 +20,7 @@
  * Strings must be UTF-8.  False when the buffer fails (it says why), or with the
  * buffer still OK when a field has a type not listed above.
  */
-extern bool verdict_message_to_json(verdict_buffer *buffer,
-								  const ProtobufCMessage *message);
+extern bool verdict_message_to_json(verdict_buffer *buffer, const ProtobufCMessage *message);
 
 /*
  * Reads JSON text into a message that lives in the arena (never free it by
@@ -41,11 +40,9 @@ extern bool verdict_message_to_json(verdict_buffer *buffer,
  * VERDICT_RESOURCE_EXHAUSTED with cause TOO_LARGE when the arena's cap is met; or
  * out of memory.
  */
-extern ProtobufCMessage *verdict_message_from_json(verdict_arena *arena,
-												 const ProtobufCMessageDescriptor *descriptor,
-												 const char *text, size_t size,
-												 bool skip_unknown,
-												 verdict_status *status);
+extern ProtobufCMessage *
+verdict_message_from_json(verdict_arena *arena, const ProtobufCMessageDescriptor *descriptor,
+						  const char *text, size_t size, bool skip_unknown, verdict_status *status);
 
 /*
  * protobuf-c's unpack with what it leaves out: every string is valid UTF-8
@@ -55,9 +52,8 @@ extern ProtobufCMessage *verdict_message_from_json(verdict_arena *arena,
  * mixture win, which no encoder needs and which could hide what was meant.
  * Fails as verdict_message_from_json() does.  The message lives in the arena.
  */
-extern ProtobufCMessage *verdict_message_from_binary(verdict_arena *arena,
-												   const ProtobufCMessageDescriptor *descriptor,
-												   const uint8_t *bytes, size_t size,
-												   verdict_status *status);
+extern ProtobufCMessage *
+verdict_message_from_binary(verdict_arena *arena, const ProtobufCMessageDescriptor *descriptor,
+							const uint8_t *bytes, size_t size, verdict_status *status);
 
-#endif							/* VERDICT_MESSAGE_H */
+#endif /* VERDICT_MESSAGE_H */

@@ -20,23 +20,20 @@
  */
 typedef struct verdict_place
 {
-	const struct verdict_place *outer;	/* NULL: a field of the whole message */
+	const struct verdict_place *outer; /* NULL: a field of the whole message */
 	const ProtobufCFieldDescriptor *field;
-	size_t		index;			/* of a repeated field's element */
+	size_t index; /* of a repeated field's element */
 } verdict_place;
 
 /*
  * Fails with VERDICT_INVALID_ARGUMENT and "<place>: <text>".  "place" NULL is
  * the whole message.
  */
-extern bool verdict_message_refuse(verdict_status *status,
-								   const verdict_place *place,
-								   const char *format,...)
-			__attribute__((format(printf, 3, 4)));
+extern bool verdict_message_refuse(verdict_status *status, const verdict_place *place,
+								   const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Fails with what an arena that returned NULL says about itself. */
-extern bool verdict_arena_failure(const verdict_arena *arena,
-								  verdict_status *status);
+extern bool verdict_arena_failure(const verdict_arena *arena, verdict_status *status);
 
 /*
  * True when all fields are members of one oneof, so that an unknown field in
@@ -50,27 +47,24 @@ extern bool verdict_message_is_choice(const ProtobufCMessageDescriptor *descript
  * one member of a oneof.
  */
 extern bool verdict_message_note_field(const ProtobufCMessageDescriptor *descriptor,
-									   const ProtobufCFieldDescriptor *field,
-									   uint64_t *seen,
-									   const verdict_place *place,
-									   verdict_status *status);
+									   const ProtobufCFieldDescriptor *field, uint64_t *seen,
+									   const verdict_place *place, verdict_status *status);
 
 /* One field as it stands on the wire. */
 typedef struct verdict_wire_field
 {
-	uint32_t	number;
-	unsigned	wire_type;		/* 0 varint, 1 64-bit, 2 length, 5 32-bit */
-	uint64_t	varint;			/* of wire type 0 */
-	size_t		start;			/* of the content, for the other types */
-	size_t		length;
+	uint32_t number;
+	unsigned wire_type; /* 0 varint, 1 64-bit, 2 length, 5 32-bit */
+	uint64_t varint;	/* of wire type 0 */
+	size_t start;		/* of the content, for the other types */
+	size_t length;
 } verdict_wire_field;
 
 /*
  * Reads the field at "*position" and moves past it.  False when it is cut off,
  * a group, or malformed in another way.
  */
-extern bool verdict_wire_read_field(const uint8_t *bytes, size_t size,
-									size_t *position,
+extern bool verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 									verdict_wire_field *field);
 
-#endif							/* VERDICT_MESSAGE_INTERNAL_H */
+#endif /* VERDICT_MESSAGE_INTERNAL_H */

@@ -19,12 +19,10 @@
 #define LONGEST_NAME 64
 
 static const char base64_digits[] =
-"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-#define MEMBER(message, offset, type) \
-	(*(type *) ((char *) (message) + (offset)))
-#define CONST_MEMBER(message, offset, type) \
-	(*(const type *) ((const char *) (message) + (offset)))
+#define MEMBER(message, offset, type) (*(type *) ((char *) (message) + (offset)))
+#define CONST_MEMBER(message, offset, type) (*(const type *) ((const char *) (message) + (offset)))
 
 /* ---------- writing ---------- */
 
@@ -55,14 +53,14 @@ append_json_string(verdict_buffer *out, const char *string)
 static void
 append_base64(verdict_buffer *out, const uint8_t *bytes, size_t size)
 {
-	size_t		i;
+	size_t i;
 
 	verdict_buffer_append(out, "\"", 1);
 	for (i = 0; i < size; i += 3)
 	{
-		size_t		left = size - i;
-		uint32_t	group = (uint32_t) bytes[i] << 16;
-		char		digits[4];
+		size_t left = size - i;
+		uint32_t group = (uint32_t) bytes[i] << 16;
+		char digits[4];
 
 		if (left > 1)
 			group |= (uint32_t) bytes[i + 1] << 8;
@@ -81,12 +79,12 @@ append_base64(verdict_buffer *out, const uint8_t *bytes, size_t size)
 static void
 append_json_name(verdict_buffer *out, const char *name)
 {
-	bool		raise = false;
+	bool raise = false;
 
 	verdict_buffer_append(out, "\"", 1);
 	for (; *name != '\0'; name++)
 	{
-		char		c = *name;
+		char c = *name;
 
 		if (c == '_')
 		{
@@ -105,15 +103,13 @@ static bool append_message(verdict_buffer *out, const ProtobufCMessage *message)
 
 /* Appends the value of a field, or one element of it, that lies at "value". */
 static bool
-append_value(verdict_buffer *out, const ProtobufCFieldDescriptor *field,
-			 const void *value)
+append_value(verdict_buffer *out, const ProtobufCFieldDescriptor *field, const void *value)
 {
 	switch (field->type)
 	{
 		case PROTOBUF_C_TYPE_BOOL:
 			verdict_buffer_append_string(out,
-										 *(const protobuf_c_boolean *) value ?
-										 "true" : "false");
+										 *(const protobuf_c_boolean *) value ? "true" : "false");
 			return true;
 		case PROTOBUF_C_TYPE_UINT32:
 			verdict_buffer_printf(out, "%" PRIu32, *(const uint32_t *) value);
@@ -125,12 +121,12 @@ append_value(verdict_buffer *out, const ProtobufCFieldDescriptor *field,
 			append_json_string(out, *(const char *const *) value);
 			return true;
 		case PROTOBUF_C_TYPE_BYTES:
-			{
-				const ProtobufCBinaryData *data = value;
+		{
+			const ProtobufCBinaryData *data = value;
 
-				append_base64(out, data->data, data->len);
-				return true;
-			}
+			append_base64(out, data->data, data->len);
+			return true;
+		}
 		case PROTOBUF_C_TYPE_MESSAGE:
 			return append_message(out, *(const ProtobufCMessage *const *) value);
 		default:
@@ -158,10 +154,9 @@ element_size(const ProtobufCFieldDescriptor *field)
 
 /* True when a field that is not repeated has to be written. */
 static bool
-field_is_set(const ProtobufCFieldDescriptor *field,
-			 const ProtobufCMessage *message)
+field_is_set(const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message)
 {
-	bool		oneof = (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
+	bool oneof = (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
 
 	if (oneof && CONST_MEMBER(message, field->quantifier_offset, uint32_t) != field->id)
 		return false;
@@ -174,14 +169,13 @@ field_is_set(const ProtobufCFieldDescriptor *field,
 		case PROTOBUF_C_TYPE_INT64:
 			return oneof || CONST_MEMBER(message, field->offset, int64_t) != 0;
 		case PROTOBUF_C_TYPE_STRING:
-			{
-				const char *string = CONST_MEMBER(message, field->offset, char *const);
+		{
+			const char *string = CONST_MEMBER(message, field->offset, char *const);
 
-				return string != NULL && (oneof || string[0] != '\0');
-			}
+			return string != NULL && (oneof || string[0] != '\0');
+		}
 		case PROTOBUF_C_TYPE_BYTES:
-			return oneof || CONST_MEMBER(message, field->offset,
-										 ProtobufCBinaryData).len > 0;
+			return oneof || CONST_MEMBER(message, field->offset, ProtobufCBinaryData).len > 0;
 		default:
 			return CONST_MEMBER(message, field->offset, void *const) != NULL;
 	}
@@ -192,7 +186,7 @@ append_message(verdict_buffer *out, const ProtobufCMessage *message)
 {
 	const ProtobufCMessageDescriptor *descriptor = message->descriptor;
 	const char *separator = "{";
-	unsigned	i;
+	unsigned i;
 
 	for (i = 0; i < descriptor->n_fields; i++)
 	{
@@ -200,9 +194,9 @@ append_message(verdict_buffer *out, const ProtobufCMessage *message)
 
 		if (field->label == PROTOBUF_C_LABEL_REPEATED)
 		{
-			size_t		count = CONST_MEMBER(message, field->quantifier_offset, size_t);
+			size_t count = CONST_MEMBER(message, field->quantifier_offset, size_t);
 			const char *elements = CONST_MEMBER(message, field->offset, char *const);
-			size_t		n;
+			size_t n;
 
 			if (count == 0)
 				continue;
@@ -222,8 +216,7 @@ append_message(verdict_buffer *out, const ProtobufCMessage *message)
 				continue;
 			verdict_buffer_append_string(out, separator);
 			append_json_name(out, field->name);
-			if (!append_value(out, field,
-							  (const char *) message + field->offset))
+			if (!append_value(out, field, (const char *) message + field->offset))
 				return false;
 		}
 		separator = ",";
@@ -236,8 +229,7 @@ append_message(verdict_buffer *out, const ProtobufCMessage *message)
 bool
 verdict_message_to_json(verdict_buffer *buffer, const ProtobufCMessage *message)
 {
-	return append_message(buffer, message) &&
-		buffer->state == VERDICT_BUFFER_OK;
+	return append_message(buffer, message) && buffer->state == VERDICT_BUFFER_OK;
 }
 
 /* ---------- reading ---------- */
@@ -246,7 +238,7 @@ typedef struct reader
 {
 	verdict_arena *arena;
 	verdict_json json;
-	bool		skip_unknown;
+	bool skip_unknown;
 	verdict_status *status;
 } reader;
 
@@ -259,17 +251,15 @@ no_arena(reader *reader)
 static bool
 malformed(reader *reader)
 {
-	return verdict_message_refuse(reader->status, NULL,
-								  "not JSON, or nested too deeply, at byte %zu",
-								  reader->json.position);
+	return verdict_message_refuse(
+		reader->status, NULL, "not JSON, or nested too deeply, at byte %zu", reader->json.position);
 }
 
 /* Reads a string into the arena, with a terminator. */
 static bool
-read_string(reader *reader, const verdict_place *place, char **string,
-			size_t *size)
+read_string(reader *reader, const verdict_place *place, char **string, size_t *size)
 {
-	size_t		start;
+	size_t start;
 
 	if (verdict_json_peek(&reader->json) != '"')
 		return verdict_message_refuse(reader->status, place, "expected a string");
@@ -302,12 +292,12 @@ base64_value(char c)
 static bool
 read_base64(reader *reader, const verdict_place *place, ProtobufCBinaryData *data)
 {
-	char	   *text;
-	size_t		size;
-	size_t		filled = 0;
-	uint32_t	bits = 0;
-	int			bit_count = 0;
-	size_t		i;
+	char *text;
+	size_t size;
+	size_t filled = 0;
+	uint32_t bits = 0;
+	int bit_count = 0;
+	size_t i;
 
 	if (!read_string(reader, place, &text, &size))
 		return false;
@@ -318,7 +308,7 @@ read_base64(reader *reader, const verdict_place *place, ProtobufCBinaryData *dat
 		return verdict_message_refuse(reader->status, place, "not base64");
 	for (i = 0; i < size; i++)
 	{
-		int			digit = base64_value(text[i]);
+		int digit = base64_value(text[i]);
 
 		if (digit < 0)
 			return verdict_message_refuse(reader->status, place, "not base64");
@@ -340,12 +330,12 @@ read_base64(reader *reader, const verdict_place *place, ProtobufCBinaryData *dat
 static bool
 read_integer(reader *reader, const verdict_place *place, int64_t *value)
 {
-	char		c = verdict_json_peek(&reader->json);
-	size_t		start = reader->json.position;
-	char	   *digits;
-	size_t		size;
-	bool		integer;
-	bool		parsed;
+	char c = verdict_json_peek(&reader->json);
+	size_t start = reader->json.position;
+	char *digits;
+	size_t size;
+	bool integer;
+	bool parsed;
 
 	if (c == '"')
 	{
@@ -357,34 +347,30 @@ read_integer(reader *reader, const verdict_place *place, int64_t *value)
 	{
 		if (!verdict_json_number(&reader->json, &integer))
 			return malformed(reader);
-		parsed = integer &&
-			verdict_int64_parse(reader->json.text + start,
-								reader->json.position - start, value);
+		parsed = integer && verdict_int64_parse(reader->json.text + start,
+												reader->json.position - start, value);
 	}
 	else
 		return verdict_message_refuse(reader->status, place, "expected an integer");
 	if (!parsed)
-		return verdict_message_refuse(reader->status, place,
-									  "not an integer, or out of range");
+		return verdict_message_refuse(reader->status, place, "not an integer, or out of range");
 	return true;
 }
 
 static bool
 read_boolean(reader *reader, const verdict_place *place, protobuf_c_boolean *value)
 {
-	char		c = verdict_json_peek(&reader->json);
+	char c = verdict_json_peek(&reader->json);
 
 	if (c != 't' && c != 'f')
-		return verdict_message_refuse(reader->status, place,
-									  "expected true or false");
+		return verdict_message_refuse(reader->status, place, "expected true or false");
 	if (!verdict_json_skip(&reader->json, 0))
 		return malformed(reader);
 	*value = c == 't';
 	return true;
 }
 
-static ProtobufCMessage *read_message(reader *reader,
-									  const ProtobufCMessageDescriptor *descriptor,
+static ProtobufCMessage *read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor,
 									  int depth, const verdict_place *place);
 
 /*
@@ -395,8 +381,8 @@ static bool
 read_value(reader *reader, const verdict_place *place, int depth, void *value)
 {
 	const ProtobufCFieldDescriptor *field = place->field;
-	int64_t		integer;
-	size_t		size;
+	int64_t integer;
+	size_t size;
 
 	switch (field->type)
 	{
@@ -406,8 +392,7 @@ read_value(reader *reader, const verdict_place *place, int depth, void *value)
 			if (!read_integer(reader, place, &integer))
 				return false;
 			if (integer < 0 || integer > UINT32_MAX)
-				return verdict_message_refuse(reader->status, place,
-											  "number out of range");
+				return verdict_message_refuse(reader->status, place, "number out of range");
 			*(uint32_t *) value = (uint32_t) integer;
 			return true;
 		case PROTOBUF_C_TYPE_INT64:
@@ -417,8 +402,7 @@ read_value(reader *reader, const verdict_place *place, int depth, void *value)
 		case PROTOBUF_C_TYPE_BYTES:
 			return read_base64(reader, place, value);
 		case PROTOBUF_C_TYPE_MESSAGE:
-			*(ProtobufCMessage **) value = read_message(reader, field->descriptor,
-														depth, place);
+			*(ProtobufCMessage **) value = read_message(reader, field->descriptor, depth, place);
 			return *(ProtobufCMessage **) value != NULL;
 		default:
 			return verdict_message_refuse(reader->status, place,
@@ -449,18 +433,17 @@ count_elements(reader *reader, int depth, size_t *count)
 }
 
 static bool
-read_repeated(reader *reader, verdict_place *place, int depth,
-			  ProtobufCMessage *message)
+read_repeated(reader *reader, verdict_place *place, int depth, ProtobufCMessage *message)
 {
 	const ProtobufCFieldDescriptor *field = place->field;
-	size_t		size = element_size(field);
-	char	   *elements = NULL;
-	size_t		count;
-	size_t		i;
+	size_t size = element_size(field);
+	char *elements = NULL;
+	size_t count;
+	size_t i;
 
 	if (verdict_json_peek(&reader->json) != '[')
-		return verdict_message_refuse(reader->status, place->outer,
-									  "\"%s\" must be an array", field->name);
+		return verdict_message_refuse(reader->status, place->outer, "\"%s\" must be an array",
+									  field->name);
 	if (depth < 1 || !count_elements(reader, depth - 1, &count))
 		return malformed(reader);
 	if (count > 0)
@@ -491,19 +474,19 @@ read_repeated(reader *reader, verdict_place *place, int depth,
 static const ProtobufCFieldDescriptor *
 find_field(const ProtobufCMessageDescriptor *descriptor, const char *name)
 {
-	unsigned	i;
+	unsigned i;
 
 	for (i = 0; i < descriptor->n_fields; i++)
 	{
 		const char *original = descriptor->fields[i].name;
 		const char *given = name;
-		bool		raise = false;
+		bool raise = false;
 
 		if (strcmp(original, name) == 0)
 			return &descriptor->fields[i];
 		for (; *original != '\0'; original++)
 		{
-			char		c = *original;
+			char c = *original;
 
 			if (c == '_')
 			{
@@ -525,14 +508,14 @@ find_field(const ProtobufCMessageDescriptor *descriptor, const char *name)
 
 /* Reads one name and value of an object into the message. */
 static bool
-read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth,
-			uint64_t *seen, const verdict_place *place)
+read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth, uint64_t *seen,
+			const verdict_place *place)
 {
 	const ProtobufCMessageDescriptor *descriptor = message->descriptor;
 	verdict_place inner = {place, NULL, 0};
-	char		name[LONGEST_NAME + 1] = "";
-	size_t		start;
-	size_t		size;
+	char name[LONGEST_NAME + 1] = "";
+	size_t start;
+	size_t size;
 
 	if (verdict_json_peek(&reader->json) != '"')
 		return malformed(reader);
@@ -551,22 +534,19 @@ read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth,
 	if (inner.field == NULL)
 	{
 		if (!reader->skip_unknown || choice)
-			return verdict_message_refuse(reader->status, place,
-										  "unknown name \"%s\"",
+			return verdict_message_refuse(reader->status, place, "unknown name \"%s\"",
 										  size <= LONGEST_NAME ? name : "...");
 		return verdict_json_skip(&reader->json, depth) || malformed(reader);
 	}
-	if (!verdict_message_note_field(descriptor, inner.field, seen, place,
-									reader->status))
+	if (!verdict_message_note_field(descriptor, inner.field, seen, place, reader->status))
 		return false;
 	if (inner.field->label == PROTOBUF_C_LABEL_REPEATED)
 	{
 		/* the elements of an array stand together: in JSON it comes once */
-		uint64_t	bit = UINT64_C(1) << (inner.field - descriptor->fields);
+		uint64_t bit = UINT64_C(1) << (inner.field - descriptor->fields);
 
 		if ((*seen & bit) != 0)
-			return verdict_message_refuse(reader->status, place,
-										  "field \"%s\" comes twice",
+			return verdict_message_refuse(reader->status, place, "field \"%s\" comes twice",
 										  inner.field->name);
 		*seen |= bit;
 	}
@@ -580,8 +560,7 @@ read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth,
 	}
 	if (inner.field->label == PROTOBUF_C_LABEL_REPEATED)
 		return read_repeated(reader, &inner, depth, message);
-	if (!read_value(reader, &inner, depth,
-					(char *) message + inner.field->offset))
+	if (!read_value(reader, &inner, depth, (char *) message + inner.field->offset))
 		return false;
 	if ((inner.field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0)
 		MEMBER(message, inner.field->quantifier_offset, uint32_t) = inner.field->id;
@@ -589,12 +568,12 @@ read_member(reader *reader, ProtobufCMessage *message, bool choice, int depth,
 }
 
 static ProtobufCMessage *
-read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor,
-			 int depth, const verdict_place *place)
+read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor, int depth,
+			 const verdict_place *place)
 {
-	bool		choice = verdict_message_is_choice(descriptor);
+	bool choice = verdict_message_is_choice(descriptor);
 	ProtobufCMessage *message;
-	uint64_t	seen = 0;
+	uint64_t seen = 0;
 
 	if (verdict_json_peek(&reader->json) != '{')
 	{
@@ -631,12 +610,10 @@ read_message(reader *reader, const ProtobufCMessageDescriptor *descriptor,
 }
 
 ProtobufCMessage *
-verdict_message_from_json(verdict_arena *arena,
-						  const ProtobufCMessageDescriptor *descriptor,
-						  const char *text, size_t size, bool skip_unknown,
-						  verdict_status *status)
+verdict_message_from_json(verdict_arena *arena, const ProtobufCMessageDescriptor *descriptor,
+						  const char *text, size_t size, bool skip_unknown, verdict_status *status)
 {
-	reader		reader = {arena, {text, size, 0}, skip_unknown, status};
+	reader reader = {arena, {text, size, 0}, skip_unknown, status};
 	ProtobufCMessage *message;
 
 	message = read_message(&reader, descriptor, VERDICT_JSON_MAX_DEPTH, NULL);

@@ -13,24 +13,10 @@
 
 /* One entry a code, in the order of the numbers; names are Connect's. */
 static const char *const code_names[] = {
-	"ok",
-	"canceled",
-	"unknown",
-	"invalid_argument",
-	"deadline_exceeded",
-	"not_found",
-	"already_exists",
-	"permission_denied",
-	"resource_exhausted",
-	"failed_precondition",
-	"aborted",
-	"out_of_range",
-	"unimplemented",
-	"internal",
-	"unavailable",
-	"data_loss",
-	"unauthenticated"
-};
+	"ok",		 "canceled",	   "unknown",			"invalid_argument",	  "deadline_exceeded",
+	"not_found", "already_exists", "permission_denied", "resource_exhausted", "failed_precondition",
+	"aborted",	 "out_of_range",   "unimplemented",		"internal",			  "unavailable",
+	"data_loss", "unauthenticated"};
 
 #define CODE_COUNT ((int) (sizeof(code_names) / sizeof(code_names[0])))
 
@@ -55,16 +41,16 @@ clean_text(char *clean, const char *text, size_t size, bool cut)
 {
 	static const char mark[] = "...";
 	const size_t room = VERDICT_MESSAGE_SIZE - 1;
-	size_t		filled = 0;
-	size_t		before_mark = 0;	/* last boundary that leaves room for it */
-	size_t		position = 0;
+	size_t filled = 0;
+	size_t before_mark = 0; /* last boundary that leaves room for it */
+	size_t position = 0;
 
 	while (position < size)
 	{
 		const char *character = text + position;
 		unsigned char first = (unsigned char) character[0];
-		size_t		length = verdict_utf8_length(character, size - position);
-		size_t		skip = length == 0 ? 1 : length;
+		size_t length = verdict_utf8_length(character, size - position);
+		size_t skip = length == 0 ? 1 : length;
 
 		if (first == ' ' || (first >= '\t' && first <= '\r'))
 		{
@@ -97,16 +83,16 @@ clean_text(char *clean, const char *text, size_t size, bool cut)
 }
 
 bool
-verdict_status_fail(verdict_status *status, verdict_code code,
-					verdict_cause cause, const char *format,...)
+verdict_status_fail(verdict_status *status, verdict_code code, verdict_cause cause,
+					const char *format, ...)
 {
 	/* clean_text() makes at most two bytes into one: this fills its room. */
-	char		raw[2 * VERDICT_MESSAGE_SIZE];
-	char		clean[VERDICT_MESSAGE_SIZE];
-	va_list		args;
-	int			length;
-	size_t		size;
-	bool		cut = false;
+	char raw[2 * VERDICT_MESSAGE_SIZE];
+	char clean[VERDICT_MESSAGE_SIZE];
+	va_list args;
+	int length;
+	size_t size;
+	bool cut = false;
 
 	va_start(args, format);
 	length = vsnprintf(raw, sizeof(raw), format, args);
@@ -135,8 +121,8 @@ verdict_status_fail(verdict_status *status, verdict_code code,
 bool
 verdict_status_no_memory(verdict_status *status)
 {
-	return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED,
-							   VERDICT_CAUSE_MEMORY, "out of memory");
+	return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_MEMORY,
+							   "out of memory");
 }
 
 const char *
@@ -150,7 +136,7 @@ verdict_code_name(verdict_code code)
 verdict_code
 verdict_code_from_name(const char *name)
 {
-	int			code;
+	int code;
 
 	for (code = VERDICT_CANCELED; code < CODE_COUNT; code++)
 	{

@@ -40,34 +40,34 @@ typedef enum verdict_code
  */
 typedef enum verdict_cause
 {
-	VERDICT_CAUSE_NONE,			/* success */
-	VERDICT_CAUSE_REMOTE,		/* a Connect error of the instance */
-	VERDICT_CAUSE_HTTP,			/* inferred from the HTTP status */
-	VERDICT_CAUSE_RESOLVE,		/* the host name has no address */
-	VERDICT_CAUSE_CONNECT,		/* no connection */
-	VERDICT_CAUSE_TLS,			/* no trusted connection */
-	VERDICT_CAUSE_LOST,			/* the connection ended before the answer did */
-	VERDICT_CAUSE_ANSWER,		/* the answer breaks the protocol */
-	VERDICT_CAUSE_TOO_LARGE,	/* the answer passes max_response_bytes */
-	VERDICT_CAUSE_DEADLINE,		/* the client's own deadline */
-	VERDICT_CAUSE_INTERRUPTED,	/* the host's wait said so */
-	VERDICT_CAUSE_ARGUMENT,		/* refused here, before anything was sent */
-	VERDICT_CAUSE_SESSION,		/* the session's revision scope is inconsistent */
-	VERDICT_CAUSE_TRUNCATED,	/* the instance cut the answer at its cap */
-	VERDICT_CAUSE_MEMORY,		/* no memory, or no file descriptor */
-	VERDICT_CAUSE_INTERNAL		/* a library failed in a way not foreseen */
+	VERDICT_CAUSE_NONE,		   /* success */
+	VERDICT_CAUSE_REMOTE,	   /* a Connect error of the instance */
+	VERDICT_CAUSE_HTTP,		   /* inferred from the HTTP status */
+	VERDICT_CAUSE_RESOLVE,	   /* the host name has no address */
+	VERDICT_CAUSE_CONNECT,	   /* no connection */
+	VERDICT_CAUSE_TLS,		   /* no trusted connection */
+	VERDICT_CAUSE_LOST,		   /* the connection ended before the answer did */
+	VERDICT_CAUSE_ANSWER,	   /* the answer breaks the protocol */
+	VERDICT_CAUSE_TOO_LARGE,   /* the answer passes max_response_bytes */
+	VERDICT_CAUSE_DEADLINE,	   /* the client's own deadline */
+	VERDICT_CAUSE_INTERRUPTED, /* the host's wait said so */
+	VERDICT_CAUSE_ARGUMENT,	   /* refused here, before anything was sent */
+	VERDICT_CAUSE_SESSION,	   /* the session's revision scope is inconsistent */
+	VERDICT_CAUSE_TRUNCATED,   /* the instance cut the answer at its cap */
+	VERDICT_CAUSE_MEMORY,	   /* no memory, or no file descriptor */
+	VERDICT_CAUSE_INTERNAL	   /* a library failed in a way not foreseen */
 } verdict_cause;
 
 /* What is known of the effect of a call that failed. */
 typedef enum verdict_outcome
 {
-	VERDICT_OUTCOME_NOT_SENT,	/* no byte of the request left */
-	VERDICT_OUTCOME_REJECTED,	/* the instance answered that it did not run */
-	VERDICT_OUTCOME_MAYBE_APPLIED,	/* sent, and no trustworthy answer came */
-	VERDICT_OUTCOME_APPLIED		/* the call succeeded */
+	VERDICT_OUTCOME_NOT_SENT,	   /* no byte of the request left */
+	VERDICT_OUTCOME_REJECTED,	   /* the instance answered that it did not run */
+	VERDICT_OUTCOME_MAYBE_APPLIED, /* sent, and no trustworthy answer came */
+	VERDICT_OUTCOME_APPLIED		   /* the call succeeded */
 } verdict_outcome;
 
-#define VERDICT_REQUEST_ID_SIZE 37	/* a UUID and its terminator */
+#define VERDICT_REQUEST_ID_SIZE 37 /* a UUID and its terminator */
 #define VERDICT_MESSAGE_SIZE 1024
 
 typedef struct verdict_status
@@ -75,13 +75,13 @@ typedef struct verdict_status
 	verdict_code code;
 	verdict_cause cause;
 	verdict_outcome outcome;
-	bool		inferred;		/* the code was inferred from the HTTP status */
-	int			http_status;	/* 0 when no status line came */
-	int			attempts;		/* RPC attempts made */
-	int			sends;			/* requests that left, HTTP 503 re-sends included */
-	int64_t		retry_after_ms; /* the instance's Retry-After; -1 when absent */
-	char		request_id[VERDICT_REQUEST_ID_SIZE];	/* "" before a call */
-	char		message[VERDICT_MESSAGE_SIZE];	/* UTF-8, no control characters */
+	bool inferred;							  /* the code was inferred from the HTTP status */
+	int http_status;						  /* 0 when no status line came */
+	int attempts;							  /* RPC attempts made */
+	int sends;								  /* requests that left, HTTP 503 re-sends included */
+	int64_t retry_after_ms;					  /* the instance's Retry-After; -1 when absent */
+	char request_id[VERDICT_REQUEST_ID_SIZE]; /* "" before a call */
+	char message[VERDICT_MESSAGE_SIZE];		  /* UTF-8, no control characters */
 } verdict_status;
 
 /* Success with nothing known; what every call starts from. */
@@ -91,9 +91,8 @@ extern void verdict_status_init(verdict_status *status);
  * boundary) and leaves the rest.  Returns false, so that a function can fail
  * with "return verdict_status_fail(...)".
  */
-extern bool verdict_status_fail(verdict_status *status, verdict_code code,
-								verdict_cause cause, const char *format,...)
-			__attribute__((format(printf, 4, 5)));
+extern bool verdict_status_fail(verdict_status *status, verdict_code code, verdict_cause cause,
+								const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* verdict_status_fail() with the one text for exhausted memory. */
 extern bool verdict_status_no_memory(verdict_status *status);
 
@@ -104,4 +103,4 @@ extern verdict_code verdict_code_from_name(const char *name);
 /* "not_sent", "rejected", "maybe_applied" or "applied". */
 extern const char *verdict_outcome_name(verdict_outcome outcome);
 
-#endif							/* VERDICT_STATUS_H */
+#endif /* VERDICT_STATUS_H */

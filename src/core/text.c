@@ -10,10 +10,10 @@ size_t
 verdict_utf8_length(const char *bytes, size_t size)
 {
 	const unsigned char *byte = (const unsigned char *) bytes;
-	unsigned char lowest = 0x80;	/* allowed range of the second byte */
+	unsigned char lowest = 0x80; /* allowed range of the second byte */
 	unsigned char highest = 0xBF;
-	size_t		length;
-	size_t		i;
+	size_t length;
+	size_t i;
 
 	if (size == 0)
 		return 0;
@@ -25,9 +25,9 @@ verdict_utf8_length(const char *bytes, size_t size)
 	{
 		length = 3;
 		if (byte[0] == 0xE0)
-			lowest = 0xA0;		/* below is overlong */
+			lowest = 0xA0; /* below is overlong */
 		else if (byte[0] == 0xED)
-			highest = 0x9F;		/* above are surrogates */
+			highest = 0x9F; /* above are surrogates */
 	}
 	else if (byte[0] >= 0xF0 && byte[0] <= 0xF4)
 	{
@@ -35,7 +35,7 @@ verdict_utf8_length(const char *bytes, size_t size)
 		if (byte[0] == 0xF0)
 			lowest = 0x90;
 		else if (byte[0] == 0xF4)
-			highest = 0x8F;		/* above is beyond U+10FFFF */
+			highest = 0x8F; /* above is beyond U+10FFFF */
 	}
 	else
 		return 0;
@@ -81,11 +81,11 @@ verdict_utf8_write(uint32_t code, char *bytes)
 bool
 verdict_is_text(const char *bytes, size_t size)
 {
-	size_t		position = 0;
+	size_t position = 0;
 
 	while (position < size)
 	{
-		size_t		length;
+		size_t length;
 
 		if (bytes[position] == '\0')
 			return false;
@@ -100,13 +100,13 @@ verdict_is_text(const char *bytes, size_t size)
 bool
 verdict_is_identifier(const char *bytes, size_t size)
 {
-	size_t		i;
+	size_t i;
 
 	if (size == 0 || size > LONGEST_IDENTIFIER)
 		return false;
 	for (i = 0; i < size; i++)
 	{
-		char		c = bytes[i];
+		char c = bytes[i];
 
 		/* not isalpha(): that depends on the locale */
 		if (!(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -119,16 +119,16 @@ verdict_is_identifier(const char *bytes, size_t size)
 bool
 verdict_int64_parse(const char *bytes, size_t size, int64_t *value)
 {
-	bool		negative = size > 0 && bytes[0] == '-';
-	size_t		position = negative ? 1 : 0;
-	uint64_t	limit = negative ? (uint64_t) INT64_MAX + 1 : (uint64_t) INT64_MAX;
-	uint64_t	magnitude = 0;
+	bool negative = size > 0 && bytes[0] == '-';
+	size_t position = negative ? 1 : 0;
+	uint64_t limit = negative ? (uint64_t) INT64_MAX + 1 : (uint64_t) INT64_MAX;
+	uint64_t magnitude = 0;
 
 	if (position == size || (bytes[position] == '0' && position + 1 < size))
 		return false;
 	for (; position < size; position++)
 	{
-		unsigned	digit;
+		unsigned digit;
 
 		if (bytes[position] < '0' || bytes[position] > '9')
 			return false;

@@ -38,4 +38,4 @@ extern bool verdict_is_identifier(const char *bytes, size_t size);
  */
 extern bool verdict_int64_parse(const char *bytes, size_t size, int64_t *value);
 
-#endif							/* VERDICT_TEXT_H */
+#endif /* VERDICT_TEXT_H */

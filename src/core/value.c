@@ -9,7 +9,7 @@
 bool
 verdict_fact_is_ground(const verdict_fact *fact)
 {
-	size_t		i;
+	size_t i;
 
 	for (i = 0; i < fact->count; i++)
 	{
@@ -30,7 +30,7 @@ verdict_value_equal(const verdict_value *left, const verdict_value *right)
 			return true;
 		case VERDICT_VALUE_IDENTITY:
 			return strcmp(left->as.identity.type, right->as.identity.type) == 0 &&
-				strcmp(left->as.identity.id, right->as.identity.id) == 0;
+				   strcmp(left->as.identity.id, right->as.identity.id) == 0;
 		case VERDICT_VALUE_STRING:
 			return strcmp(left->as.string, right->as.string) == 0;
 		case VERDICT_VALUE_INTEGER:

@@ -26,8 +26,8 @@ typedef struct reader
 {
 	verdict_arena *arena;
 	const char *text;
-	size_t		size;
-	size_t		position;
+	size_t size;
+	size_t position;
 	verdict_status *status;
 } reader;
 
@@ -37,35 +37,32 @@ typedef struct reader
 static bool
 refuse(reader *reader, size_t offset, const char *what)
 {
-	size_t		character = 1;
-	size_t		i;
+	size_t character = 1;
+	size_t i;
 
 	for (i = 0; i < offset; i++)
 	{
 		if (((unsigned char) reader->text[i] & 0xC0) != 0x80)
 			character++;
 	}
-	return verdict_status_fail(reader->status, VERDICT_INVALID_ARGUMENT,
-							   VERDICT_CAUSE_ARGUMENT, "%s at character %zu",
-							   what, character);
+	return verdict_status_fail(reader->status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT,
+							   "%s at character %zu", what, character);
 }
 
 static bool
 no_arena(reader *reader)
 {
 	if (reader->arena->exhausted && !reader->arena->no_memory)
-		return verdict_status_fail(reader->status, VERDICT_RESOURCE_EXHAUSTED,
-								   VERDICT_CAUSE_ARGUMENT,
-								   "the text needs more than %zu bytes of memory",
-								   reader->arena->maximum);
+		return verdict_status_fail(
+			reader->status, VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_ARGUMENT,
+			"the text needs more than %zu bytes of memory", reader->arena->maximum);
 	return verdict_status_no_memory(reader->status);
 }
 
 static bool
-begin(reader *reader, verdict_arena *arena, const char *text, size_t size,
-	  verdict_status *status)
+begin(reader *reader, verdict_arena *arena, const char *text, size_t size, verdict_status *status)
 {
-	size_t		position = 0;
+	size_t position = 0;
 
 	reader->arena = arena;
 	reader->text = text;
@@ -89,8 +86,7 @@ is_space(char c)
 static bool
 is_word(char c)
 {
-	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		(c >= '0' && c <= '9');
+	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* The next byte, or NUL at the end: the text itself holds no NUL. */
@@ -111,14 +107,14 @@ skip_space(reader *reader)
 static bool
 read_identifier(reader *reader, const char *what, const char **identifier)
 {
-	size_t		start = reader->position;
+	size_t start = reader->position;
 
 	while (is_word(peek(reader)))
 		reader->position++;
 	if (!verdict_is_identifier(reader->text + start, reader->position - start))
 		return refuse(reader, start, what);
-	*identifier = verdict_arena_strndup(reader->arena, reader->text + start,
-										reader->position - start);
+	*identifier =
+		verdict_arena_strndup(reader->arena, reader->text + start, reader->position - start);
 	return *identifier != NULL || no_arena(reader);
 }
 
@@ -126,12 +122,12 @@ read_identifier(reader *reader, const char *what, const char **identifier)
 static size_t
 read_unicode_escape(reader *reader, char *out)
 {
-	uint32_t	code = 0;
-	int			i;
+	uint32_t code = 0;
+	int i;
 
 	for (i = 0; i < 4; i++)
 	{
-		char		c = peek(reader);
+		char c = peek(reader);
 
 		if (c >= '0' && c <= '9')
 			code = code << 4 | (uint32_t) (c - '0');
@@ -152,10 +148,10 @@ read_unicode_escape(reader *reader, char *out)
 static bool
 read_string(reader *reader, const char **string)
 {
-	size_t		start = reader->position;
-	size_t		end = start + 1;
-	size_t		filled = 0;
-	char	   *out;
+	size_t start = reader->position;
+	size_t end = start + 1;
+	size_t filled = 0;
+	char *out;
 
 	/* An escape is never shorter than what it stands for. */
 	while (end < reader->size && reader->text[end] != '"')
@@ -169,9 +165,9 @@ read_string(reader *reader, const char **string)
 	reader->position++;
 	while (reader->position < end)
 	{
-		size_t		escape = reader->position;
-		size_t		length = 1;
-		char		c = reader->text[reader->position++];
+		size_t escape = reader->position;
+		size_t length = 1;
+		char c = reader->text[reader->position++];
 
 		if (c != '\\')
 		{
@@ -215,7 +211,7 @@ read_string(reader *reader, const char **string)
 static bool
 read_id(reader *reader, const char **id)
 {
-	size_t		start = reader->position;
+	size_t start = reader->position;
 
 	if (peek(reader) == '"')
 	{
@@ -227,32 +223,29 @@ read_id(reader *reader, const char **id)
 	}
 	while (reader->position < reader->size)
 	{
-		char		c = peek(reader);
+		char c = peek(reader);
 
 		if (is_space(c) || c == ',' || c == '(' || c == ')')
 			break;
 		if (c == '"' || c == '\\' || (unsigned char) c < 0x20 || c == 0x7F)
-			return refuse(reader, reader->position,
-						  "character that an id can hold only in quotes");
+			return refuse(reader, reader->position, "character that an id can hold only in quotes");
 		reader->position++;
 	}
 	if (reader->position == start)
 		return refuse(reader, start, "empty id");
-	*id = verdict_arena_strndup(reader->arena, reader->text + start,
-								reader->position - start);
+	*id = verdict_arena_strndup(reader->arena, reader->text + start, reader->position - start);
 	return *id != NULL || no_arena(reader);
 }
 
 static bool
 read_integer(reader *reader, int64_t *integer)
 {
-	size_t		start = reader->position;
+	size_t start = reader->position;
 
 	reader->position++;
 	while (is_word(peek(reader)) || peek(reader) == '.')
 		reader->position++;
-	if (!verdict_int64_parse(reader->text + start, reader->position - start,
-							 integer))
+	if (!verdict_int64_parse(reader->text + start, reader->position - start, integer))
 		return refuse(reader, start, "malformed integer, or one out of range,");
 	return true;
 }
@@ -261,7 +254,7 @@ read_integer(reader *reader, int64_t *integer)
 static bool
 read_word(reader *reader, verdict_term *term)
 {
-	size_t		start = reader->position;
+	size_t start = reader->position;
 	const char *word;
 
 	if (!read_identifier(reader, "expected an argument", &word))
@@ -292,7 +285,7 @@ read_word(reader *reader, verdict_term *term)
 static bool
 read_term(reader *reader, verdict_term *term)
 {
-	char		c = peek(reader);
+	char c = peek(reader);
 
 	memset(term, 0, sizeof(*term));
 	if (c == '"')
@@ -312,14 +305,12 @@ read_term(reader *reader, verdict_term *term)
 		term->kind = VERDICT_TERM_VARIABLE;
 		term->as.variable.type = "";
 		reader->position++;
-		if (!read_identifier(reader, "expected the name of a variable",
-							 &term->as.variable.name))
+		if (!read_identifier(reader, "expected the name of a variable", &term->as.variable.name))
 			return false;
 		if (peek(reader) != ':')
 			return true;
 		reader->position++;
-		return read_identifier(reader, "expected the type of a variable",
-							   &term->as.variable.type);
+		return read_identifier(reader, "expected the type of a variable", &term->as.variable.type);
 	}
 	return read_word(reader, term);
 }
@@ -328,9 +319,9 @@ bool
 verdict_identity_parse(verdict_arena *arena, const char *text, size_t size,
 					   verdict_identity *identity, verdict_status *status)
 {
-	reader		reader;
+	reader reader;
 	const char *colon;
-	size_t		type_size;
+	size_t type_size;
 
 	if (!begin(&reader, arena, text, size, status))
 		return false;
@@ -339,7 +330,8 @@ verdict_identity_parse(verdict_arena *arena, const char *text, size_t size,
 		return refuse(&reader, size, "expected a colon (Type:id)");
 	type_size = (size_t) (colon - text);
 	if (!verdict_is_identifier(text, type_size))
-		return refuse(&reader, 0, "the type of an identity must be an identifier;"
+		return refuse(&reader, 0,
+					  "the type of an identity must be an identifier;"
 					  " it starts");
 	if (type_size + 1 == size)
 		return refuse(&reader, size, "empty id");
@@ -351,13 +343,13 @@ verdict_identity_parse(verdict_arena *arena, const char *text, size_t size,
 }
 
 bool
-verdict_fact_parse(verdict_arena *arena, const char *text, size_t size,
-				   verdict_fact *fact, verdict_status *status)
+verdict_fact_parse(verdict_arena *arena, const char *text, size_t size, verdict_fact *fact,
+				   verdict_status *status)
 {
 	/* 64 terms of 32 bytes: read here, kept in the arena at their true number */
 	verdict_term terms[VERDICT_MAX_ARGUMENTS];
-	reader		reader;
-	size_t		count = 0;
+	reader reader;
+	size_t count = 0;
 
 	if (!begin(&reader, arena, text, size, status))
 		return false;
@@ -443,8 +435,7 @@ is_bare_id(const char *id)
 		return false;
 	for (; *id != '\0'; id++)
 	{
-		if (!is_word(*id) && (unsigned char) *id < 0x80 &&
-			strchr(".@/+-:", *id) == NULL)
+		if (!is_word(*id) && (unsigned char) *id < 0x80 && strchr(".@/+-:", *id) == NULL)
 			return false;
 	}
 	return true;
@@ -478,8 +469,7 @@ verdict_value_print(verdict_buffer *buffer, const verdict_value *value)
 		case VERDICT_VALUE_INTEGER:
 			return verdict_buffer_printf(buffer, "%" PRId64, value->as.integer);
 		case VERDICT_VALUE_BOOLEAN:
-			return verdict_buffer_append_string(buffer,
-												value->as.boolean ? "true" : "false");
+			return verdict_buffer_append_string(buffer, value->as.boolean ? "true" : "false");
 	}
 	return buffer->state == VERDICT_BUFFER_OK;
 }
@@ -487,7 +477,7 @@ verdict_value_print(verdict_buffer *buffer, const verdict_value *value)
 bool
 verdict_fact_print(verdict_buffer *buffer, const verdict_fact *fact)
 {
-	size_t		i;
+	size_t i;
 
 	verdict_buffer_append_string(buffer, fact->predicate);
 	verdict_buffer_append(buffer, "(", 1);

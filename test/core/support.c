@@ -16,9 +16,9 @@ static void *
 support_allocate(void *context, void *pointer, size_t size)
 {
 	support_host *support = context;
-	char	   *old = pointer == NULL ? NULL : (char *) pointer - BLOCK_HEADER;
-	size_t		old_size = 0;
-	char	   *block;
+	char *old = pointer == NULL ? NULL : (char *) pointer - BLOCK_HEADER;
+	size_t old_size = 0;
+	char *block;
 
 	if (size == 0)
 	{
@@ -26,9 +26,8 @@ support_allocate(void *context, void *pointer, size_t size)
 		abort();
 	}
 	support->allocations++;
-	if (support->fail_at != 0 &&
-		(support->allocations == support->fail_at ||
-		 (support->fail_from && support->allocations > support->fail_at)))
+	if (support->fail_at != 0 && (support->allocations == support->fail_at ||
+								  (support->fail_from && support->allocations > support->fail_at)))
 	{
 		support->failures++;
 		return NULL;
@@ -45,8 +44,7 @@ support_allocate(void *context, void *pointer, size_t size)
 	memcpy(block, &size, sizeof(size));
 	if (old != NULL)
 	{
-		memcpy(block + BLOCK_HEADER, old + BLOCK_HEADER,
-			   old_size < size ? old_size : size);
+		memcpy(block + BLOCK_HEADER, old + BLOCK_HEADER, old_size < size ? old_size : size);
 		free(old);
 	}
 	else
@@ -62,8 +60,8 @@ static void
 support_release(void *context, void *pointer)
 {
 	support_host *support = context;
-	char	   *block;
-	size_t		size;
+	char *block;
+	size_t size;
 
 	if (pointer == NULL)
 		return;
@@ -91,27 +89,25 @@ support_random_bytes(void *context, void *bytes, size_t size)
 {
 	support_host *support = context;
 	unsigned char *out = bytes;
-	size_t		i;
+	size_t i;
 
 	if (support->random_fails)
 		return false;
 	for (i = 0; i < size; i++)
 	{
-		support->random_state =
-			support->random_state * UINT64_C(6364136223846793005) + 1;
+		support->random_state = support->random_state * UINT64_C(6364136223846793005) + 1;
 		out[i] = (unsigned char) (support->random_state >> 56);
 	}
 	return true;
 }
 
 static verdict_wait_result
-support_wait(void *context, verdict_socket *sockets, int count,
-			 int64_t timeout_us)
+support_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 {
 	support_host *support = context;
-	size_t		step = support->waits++;
+	size_t step = support->waits++;
 	verdict_wait_result result;
-	int			i;
+	int i;
 
 	support->last_timeout_us = timeout_us;
 	support->last_socket_count = count;
@@ -132,7 +128,7 @@ support_wait(void *context, verdict_socket *sockets, int count,
 	}
 	for (i = 0; i < count; i++)
 	{
-		bool		ready = result == VERDICT_WAIT_READY;
+		bool ready = result == VERDICT_WAIT_READY;
 
 		sockets[i].readable = ready && sockets[i].want_read;
 		sockets[i].writable = ready && sockets[i].want_write;
@@ -145,8 +141,7 @@ support_reserve_descriptor(void *context)
 {
 	support_host *support = context;
 
-	if (support->descriptor_limit >= 0 &&
-		support->descriptors >= support->descriptor_limit)
+	if (support->descriptor_limit >= 0 && support->descriptors >= support->descriptor_limit)
 		return false;
 	support->descriptors++;
 	return true;
@@ -183,7 +178,7 @@ support_host_init(support_host *support)
 	support->host.release_descriptor = support_release_descriptor;
 	support->host.log = support_log;
 	support->now_us = 1000000;
-	support->wall_s = 1767225600;	/* 2026-01-01T00:00:00Z */
+	support->wall_s = 1767225600; /* 2026-01-01T00:00:00Z */
 	support->random_state = 42;
 	support->descriptor_limit = -1;
 }

@@ -15,30 +15,30 @@
 /* One answer of the scripted wait(). */
 typedef struct support_wait_step
 {
-	int64_t		advance_us;		/* how far the fake clock moves first */
+	int64_t advance_us; /* how far the fake clock moves first */
 	verdict_wait_result result;
 } support_wait_step;
 
 typedef struct support_host
 {
-	verdict_host host;			/* what the code under test is given */
+	verdict_host host; /* what the code under test is given */
 
 	/* memory */
-	size_t		allocations;	/* calls of allocate() so far */
-	size_t		fail_at;		/* this call (from 1) fails; 0 = none */
-	bool		fail_from;		/* and so do all calls after it */
-	size_t		failures;		/* calls that were made to fail */
-	size_t		live;			/* blocks not released yet */
-	size_t		live_bytes;
-	size_t		peak_bytes;		/* largest live_bytes since init */
+	size_t allocations; /* calls of allocate() so far */
+	size_t fail_at;		/* this call (from 1) fails; 0 = none */
+	bool fail_from;		/* and so do all calls after it */
+	size_t failures;	/* calls that were made to fail */
+	size_t live;		/* blocks not released yet */
+	size_t live_bytes;
+	size_t peak_bytes; /* largest live_bytes since init */
 
 	/* clock */
-	int64_t		now_us;
-	int64_t		wall_s;
+	int64_t now_us;
+	int64_t wall_s;
 
 	/* random bytes: a fixed sequence, the same after each init */
-	uint64_t	random_state;
-	bool		random_fails;
+	uint64_t random_state;
+	bool random_fails;
 
 	/*
 	 * wait(): answers by the script, then (or without one) as a plain sleep
@@ -46,18 +46,18 @@ typedef struct support_host
 	 * beyond the script would never end and aborts the test.
 	 */
 	const support_wait_step *script;
-	size_t		script_steps;
-	size_t		waits;			/* calls of wait() so far */
-	int64_t		last_timeout_us;
-	int			last_socket_count;
+	size_t script_steps;
+	size_t waits; /* calls of wait() so far */
+	int64_t last_timeout_us;
+	int last_socket_count;
 
 	/* descriptors */
-	int			descriptors;	/* reserved and not released */
-	int			descriptor_limit;	/* reserve() beyond it is refused; -1 = none */
+	int descriptors;	  /* reserved and not released */
+	int descriptor_limit; /* reserve() beyond it is refused; -1 = none */
 
 	/* log */
-	size_t		logs;
-	char		last_log[512];
+	size_t logs;
+	char last_log[512];
 } support_host;
 
 /* No failures, clock at 1,000,000 us and 2026-01-01, no script. */
@@ -76,4 +76,4 @@ extern void support_host_init(support_host *support);
  */
 extern void support_fail_at(support_host *support, size_t fail_at);
 
-#endif							/* VERDICT_TEST_SUPPORT_H */
+#endif /* VERDICT_TEST_SUPPORT_H */

@@ -20,7 +20,7 @@ buffer_grows_and_terminates(void **state)
 {
 	support_host support;
 	verdict_buffer buffer;
-	int			i;
+	int i;
 
 	(void) state;
 	support_host_init(&support);
@@ -92,7 +92,7 @@ buffer_survives_no_memory(void **state)
 {
 	support_host support;
 	verdict_buffer buffer;
-	char		block[300];
+	char block[300];
 
 	(void) state;
 	memset(block, 'x', sizeof(block));
@@ -118,8 +118,8 @@ arena_aligns_and_keeps_contents(void **state)
 	support_host support;
 	verdict_arena arena;
 	unsigned char *pieces[500];
-	size_t		i;
-	size_t		j;
+	size_t i;
+	size_t j;
 
 	(void) state;
 	support_host_init(&support);
@@ -161,7 +161,7 @@ arena_keeps_its_cap(void **state)
 	(void) state;
 	support_host_init(&support);
 	verdict_arena_init(&arena, &support.host, 64);
-	assert_non_null(verdict_arena_alloc(&arena, 33));	/* counts as 48 */
+	assert_non_null(verdict_arena_alloc(&arena, 33)); /* counts as 48 */
 	assert_non_null(verdict_arena_alloc(&arena, 16));
 	assert_false(arena.exhausted);
 	assert_null(verdict_arena_alloc(&arena, 1));
@@ -217,7 +217,7 @@ static void
 helpers_check_products(void **state)
 {
 	support_host support;
-	char	   *memory;
+	char *memory;
 
 	(void) state;
 	support_host_init(&support);
@@ -248,9 +248,9 @@ posix_host_works(void **state)
 	verdict_socket sockets[100];
 	unsigned char random[64];
 	static const unsigned char zero[64];
-	int			pipe_ends[2];
-	int64_t		start;
-	int			i;
+	int pipe_ends[2];
+	int64_t start;
+	int i;
 
 	(void) state;
 	verdict_host_init_posix(&host);
@@ -273,8 +273,7 @@ posix_host_works(void **state)
 		sockets[i].want_read = true;
 		sockets[i].readable = true;
 	}
-	assert_int_equal(host.wait(host.context, sockets, 100, 1000),
-					 VERDICT_WAIT_TIMEOUT);
+	assert_int_equal(host.wait(host.context, sockets, 100, 1000), VERDICT_WAIT_TIMEOUT);
 	assert_false(sockets[0].readable || sockets[99].readable);
 	sockets[99].fd = pipe_ends[1];
 	sockets[99].want_read = false;
@@ -288,8 +287,7 @@ posix_host_works(void **state)
 
 	/* the other end gone counts as ready */
 	close(pipe_ends[0]);
-	assert_int_equal(host.wait(host.context, sockets + 99, 1, -1),
-					 VERDICT_WAIT_READY);
+	assert_int_equal(host.wait(host.context, sockets + 99, 1, -1), VERDICT_WAIT_READY);
 	assert_true(sockets[99].readable && sockets[99].writable);
 	close(pipe_ends[1]);
 }

@@ -59,9 +59,9 @@ fact(const char *text)
 typedef struct request
 {
 	const ProtobufCMessageDescriptor *descriptor;
-	const char *json;			/* what is expected */
+	const char *json; /* what is expected */
 	const char *fact;
-	uint32_t	limit;
+	uint32_t limit;
 	const char *after;
 } request;
 
@@ -76,16 +76,13 @@ encode(const request *request, verdict_wire_format format)
 	if (request->fact != NULL)
 		parsed = fact(request->fact);
 	if (request->descriptor == &verdict__v1__authorize_request__descriptor)
-		return verdict_encode_authorize(&out, format, &actor, "read", &resource,
-										&status);
+		return verdict_encode_authorize(&out, format, &actor, "read", &resource, &status);
 	if (request->descriptor == &verdict__v1__query_request__descriptor)
 		return verdict_encode_query(&out, format, &parsed, request->limit, &status);
 	if (request->descriptor == &verdict__v1__list_facts_request__descriptor)
-		return verdict_encode_list_facts(&out, format,
-										 request->fact == NULL ? NULL : &parsed,
-										 request->limit, request->after,
-										 request->after == NULL ? 0 : strlen(request->after),
-										 &status);
+		return verdict_encode_list_facts(
+			&out, format, request->fact == NULL ? NULL : &parsed, request->limit, request->after,
+			request->after == NULL ? 0 : strlen(request->after), &status);
 	if (request->descriptor == &verdict__v1__get_policy_request__descriptor)
 		return verdict_encode_get_policy(&out, format, &status);
 	if (request->descriptor == &verdict__v1__insert_fact_request__descriptor ||
@@ -97,44 +94,45 @@ encode(const request *request, verdict_wire_format format)
 		changes[0].fact = parsed;
 		changes[1].insert = false;
 		changes[1].fact = fact("q()");
-		return verdict_encode_batch(&out, format, changes,
-									request->fact == NULL ? 0 : 2, &status);
+		return verdict_encode_batch(&out, format, changes, request->fact == NULL ? 0 : 2, &status);
 	}
-	return verdict_encode_set_policy(&out, format, "allow(a, \"x\", b) if p(a);\n",
-									 &status);
+	return verdict_encode_set_policy(&out, format, "allow(a, \"x\", b) if p(a);\n", &status);
 }
 
 static const request requests[] = {
 	{&verdict__v1__authorize_request__descriptor,
-		"{\"actor\":{\"type\":\"User\",\"id\":\"al\\\"ice\"},\"action\":\"read\","
-		"\"resource\":{\"type\":\"Document\",\"id\":\"a:b\"}}", NULL, 0, NULL},
+	 "{\"actor\":{\"type\":\"User\",\"id\":\"al\\\"ice\"},\"action\":\"read\","
+	 "\"resource\":{\"type\":\"Document\",\"id\":\"a:b\"}}",
+	 NULL, 0, NULL},
 	{&verdict__v1__query_request__descriptor,
-		"{\"pattern\":{\"predicate\":\"allow\",\"args\":["
-		"{\"value\":{\"identity\":{\"type\":\"User\",\"id\":\"a\"}}},"
-		"{\"value\":{\"string\":\"\"}},{\"value\":{\"integer\":\"-7\"}},"
-		"{\"value\":{\"boolean\":false}},{\"variable\":{\"name\":\"d\",\"type\":\"Doc\"}},"
-		"{\"variable\":{\"name\":\"e\"}},{}]},\"limit\":10}",
-		"allow(User:a, \"\", -7, false, ?d:Doc, ?e, _)", 10, NULL},
-	{&verdict__v1__query_request__descriptor,
-		"{\"pattern\":{\"predicate\":\"p\"}}", "p()", 0, NULL},
+	 "{\"pattern\":{\"predicate\":\"allow\",\"args\":["
+	 "{\"value\":{\"identity\":{\"type\":\"User\",\"id\":\"a\"}}},"
+	 "{\"value\":{\"string\":\"\"}},{\"value\":{\"integer\":\"-7\"}},"
+	 "{\"value\":{\"boolean\":false}},{\"variable\":{\"name\":\"d\",\"type\":\"Doc\"}},"
+	 "{\"variable\":{\"name\":\"e\"}},{}]},\"limit\":10}",
+	 "allow(User:a, \"\", -7, false, ?d:Doc, ?e, _)", 10, NULL},
+	{&verdict__v1__query_request__descriptor, "{\"pattern\":{\"predicate\":\"p\"}}", "p()", 0,
+	 NULL},
+	{&verdict__v1__list_facts_request__descriptor, "{\"pattern\":{}}", NULL, 0, NULL},
 	{&verdict__v1__list_facts_request__descriptor,
-		"{\"pattern\":{}}", NULL, 0, NULL},
-	{&verdict__v1__list_facts_request__descriptor,
-		"{\"pattern\":{\"predicate\":\"p\",\"args\":[{},{\"variable\":{\"name\":\"x\"}}]},"
-		"\"limit\":4294967295,\"after\":\"dG9rZW4=\"}", "p(_, ?x)", UINT32_MAX, "token"},
+	 "{\"pattern\":{\"predicate\":\"p\",\"args\":[{},{\"variable\":{\"name\":\"x\"}}]},"
+	 "\"limit\":4294967295,\"after\":\"dG9rZW4=\"}",
+	 "p(_, ?x)", UINT32_MAX, "token"},
 	{&verdict__v1__get_policy_request__descriptor, "{}", NULL, 0, NULL},
 	{&verdict__v1__insert_fact_request__descriptor,
-		"{\"fact\":{\"predicate\":\"p\",\"args\":[{\"string\":\"\\u000a\"},{\"integer\":\"9223372036854775807\"}]}}",
-		"p(\"\\n\", 9223372036854775807)", 0, NULL},
+	 "{\"fact\":{\"predicate\":\"p\",\"args\":[{\"string\":\"\\u000a\"},{\"integer\":"
+	 "\"9223372036854775807\"}]}}",
+	 "p(\"\\n\", 9223372036854775807)", 0, NULL},
 	/* the two shapes are one */
 	{&verdict__v1__delete_fact_request__descriptor,
-		"{\"fact\":{\"predicate\":\"p\",\"args\":[{\"integer\":\"0\"}]}}", "p(0)", 0, NULL},
+	 "{\"fact\":{\"predicate\":\"p\",\"args\":[{\"integer\":\"0\"}]}}", "p(0)", 0, NULL},
 	{&verdict__v1__batch_facts_request__descriptor,
-		"{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true}]}},"
-		"{\"delete\":{\"predicate\":\"q\"}}]}", "p(true)", 0, NULL},
+	 "{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true}]}},"
+	 "{\"delete\":{\"predicate\":\"q\"}}]}",
+	 "p(true)", 0, NULL},
 	{&verdict__v1__batch_facts_request__descriptor, "{}", NULL, 0, NULL},
 	{&verdict__v1__set_policy_request__descriptor,
-		"{\"policy\":\"allow(a, \\\"x\\\", b) if p(a);\\u000a\"}", NULL, 0, NULL},
+	 "{\"policy\":\"allow(a, \\\"x\\\", b) if p(a);\\u000a\"}", NULL, 0, NULL},
 };
 
 static void
@@ -143,8 +141,8 @@ assert_reads_as(const request *request)
 	ProtobufCMessage *message;
 	verdict_buffer json;
 
-	message = verdict_message_from_binary(&arena, request->descriptor,
-										  (uint8_t *) out.bytes, out.size, &status);
+	message = verdict_message_from_binary(&arena, request->descriptor, (uint8_t *) out.bytes,
+										  out.size, &status);
 	if (message == NULL)
 		fail_msg("%s", status.message);
 	verdict_buffer_init(&json, &support.host, 1024 * 1024);
@@ -156,7 +154,7 @@ assert_reads_as(const request *request)
 static void
 requests_have_one_form(void **state)
 {
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(requests); i++)
@@ -202,20 +200,27 @@ requests_are_checked(void **state)
 	verdict_change changes[2];
 
 	(void) state;
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_JSON, &no_type, "read", &good, &status),
-							"actor: the type of an identity must be an identifier");
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_JSON, &good, "read", &bad_type, &status),
-							"resource: the type of an identity must be an identifier");
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "read", &no_id, &status),
-							"resource: the id of an identity must not be empty");
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &bad_id, "read", &good, &status),
-							"actor: the id of an identity is not valid UTF-8");
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "", &good, &status),
-							"action: must not be empty");
-	assert_argument_refused(verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "\xc3", &good, &status),
-							"action: is not valid UTF-8");
-	assert_argument_refused(verdict_encode_set_policy(&out, VERDICT_WIRE_BINARY, "\xed\xa0\x80", &status),
-							"policy: is not valid UTF-8");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_JSON, &no_type, "read", &good, &status),
+		"actor: the type of an identity must be an identifier");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_JSON, &good, "read", &bad_type, &status),
+		"resource: the type of an identity must be an identifier");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "read", &no_id, &status),
+		"resource: the id of an identity must not be empty");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &bad_id, "read", &good, &status),
+		"actor: the id of an identity is not valid UTF-8");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "", &good, &status),
+		"action: must not be empty");
+	assert_argument_refused(
+		verdict_encode_authorize(&out, VERDICT_WIRE_BINARY, &good, "\xc3", &good, &status),
+		"action: is not valid UTF-8");
+	assert_argument_refused(
+		verdict_encode_set_policy(&out, VERDICT_WIRE_BINARY, "\xed\xa0\x80", &status),
+		"policy: is not valid UTF-8");
 
 	memset(terms, 0, sizeof(terms));
 	terms[0].kind = VERDICT_TERM_VALUE;
@@ -230,8 +235,9 @@ requests_are_checked(void **state)
 							"fact.args[0]: the string is not valid UTF-8");
 	terms[0].as.value.kind = VERDICT_VALUE_IDENTITY;
 	terms[0].as.value.as.identity = no_id;
-	assert_argument_refused(verdict_encode_list_facts(&out, VERDICT_WIRE_JSON, &made, 0, NULL, 0, &status),
-							"pattern.args[0]: the id of an identity must not be empty");
+	assert_argument_refused(
+		verdict_encode_list_facts(&out, VERDICT_WIRE_JSON, &made, 0, NULL, 0, &status),
+		"pattern.args[0]: the id of an identity must not be empty");
 	terms[0].kind = VERDICT_TERM_VARIABLE;
 	terms[0].as.variable.name = "";
 	terms[0].as.variable.type = "";
@@ -251,8 +257,9 @@ requests_are_checked(void **state)
 	changes[0].fact = fact("p(1)");
 	changes[1].insert = false;
 	changes[1].fact = made;
-	assert_argument_refused(verdict_encode_batch(&out, VERDICT_WIRE_BINARY, changes, 2, &status),
-							"changes[1].delete.args[0]: a fact must not hold a variable or a wildcard");
+	assert_argument_refused(
+		verdict_encode_batch(&out, VERDICT_WIRE_BINARY, changes, 2, &status),
+		"changes[1].delete.args[0]: a fact must not hold a variable or a wildcard");
 
 	made.predicate = "";
 	assert_argument_refused(verdict_encode_query(&out, VERDICT_WIRE_BINARY, &made, 0, &status),
@@ -271,16 +278,16 @@ requests_are_checked(void **state)
 static void
 requests_end_where_the_buffer_does(void **state)
 {
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(requests); i++)
 	{
-		int			format;
+		int format;
 
 		for (format = VERDICT_WIRE_BINARY; format <= VERDICT_WIRE_JSON; format++)
 		{
-			size_t		size;
+			size_t size;
 
 			verdict_buffer_reset(&out);
 			assert_true(encode(&requests[i], (verdict_wire_format) format));
@@ -304,17 +311,17 @@ requests_end_where_the_buffer_does(void **state)
 static void
 requests_survive_no_memory(void **state)
 {
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < 2 * LENGTH(requests); i++)
 	{
 		const request *request = &requests[i / 2];
-		size_t		n;
+		size_t n;
 
 		for (n = 1; n == 1 || support.failures > 0; n++)
 		{
-			bool		encoded;
+			bool encoded;
 
 			/* the facts' arena keeps its block: only the encoder can fail */
 			verdict_buffer_free(&out);
@@ -339,8 +346,8 @@ requests_survive_no_memory(void **state)
 typedef struct answer
 {
 	verdict_wire_format format;
-	const char *body;			/* JSON, or hexadecimal */
-	long		expected;		/* REFUSED, or what was answered */
+	const char *body; /* JSON, or hexadecimal */
+	long expected;	  /* REFUSED, or what was answered */
 } answer;
 
 #define REFUSED (-1)
@@ -349,8 +356,8 @@ typedef struct answer
 static char *
 body_of(const answer *answer, size_t *size)
 {
-	char	   *body = malloc(strlen(answer->body) + 1);
-	char	   *exact;
+	char *body = malloc(strlen(answer->body) + 1);
+	char *exact;
 
 	if (answer->format == VERDICT_WIRE_JSON)
 	{
@@ -362,7 +369,7 @@ body_of(const answer *answer, size_t *size)
 		*size = strlen(answer->body) / 2;
 		for (size_t i = 0; i < *size; i++)
 		{
-			unsigned	byte;
+			unsigned byte;
 
 			assert_int_equal(sscanf(answer->body + 2 * i, "%2x", &byte), 1);
 			body[i] = (char) byte;
@@ -409,25 +416,25 @@ answers_are_all_or_nothing(void **state)
 		{VERDICT_WIRE_JSON, "true", REFUSED},
 		{VERDICT_WIRE_JSON, " ", REFUSED},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(answers); i++)
 	{
-		int			decoder;
+		int decoder;
 
 		for (decoder = 0; decoder < 2; decoder++)
 		{
-			answer		answer = answers[i];
-			char		text[100];
-			char	   *body;
-			size_t		size;
-			size_t		n;
+			answer answer = answers[i];
+			char text[100];
+			char *body;
+			size_t size;
+			size_t n;
 
 			/* X stands for the field's name */
 			if (answer.format == VERDICT_WIRE_JSON)
 			{
-				char	   *to = text;
+				char *to = text;
 
 				for (const char *from = answer.body; *from != '\0'; from++)
 				{
@@ -442,21 +449,20 @@ answers_are_all_or_nothing(void **state)
 			body = body_of(&answer, &size);
 			for (n = 0; n == 0 || support.failures > 0; n++)
 			{
-				bool		result = true;
-				bool		decoded;
+				bool result = true;
+				bool decoded;
 
 				verdict_status_init(&status);
 				support_fail_at(&support, n);
-				decoded = (decoder == 0 ? verdict_decode_authorize :
-						   verdict_decode_changed) (&support.host, answer.format,
-													body, size, &result, &status);
+				decoded = (decoder == 0 ? verdict_decode_authorize : verdict_decode_changed)(
+					&support.host, answer.format, body, size, &result, &status);
 				support.fail_at = 0;
 				if (support.failures > 0 || answer.expected == REFUSED)
 				{
 					assert_false(decoded);
 					assert_false(result);
-					assert_int_equal(status.cause, support.failures > 0 ?
-									 VERDICT_CAUSE_MEMORY : VERDICT_CAUSE_ANSWER);
+					assert_int_equal(status.cause, support.failures > 0 ? VERDICT_CAUSE_MEMORY
+																		: VERDICT_CAUSE_ANSWER);
 				}
 				else
 				{
@@ -489,55 +495,57 @@ other_answers_decode(void **state)
 		{VERDICT_WIRE_JSON, "{\"changed\":-1}", REFUSED},
 		{VERDICT_WIRE_JSON, "{\"changed\":true}", REFUSED},
 	};
-	static const char policy_bytes[] = "\x0a\x05" "p(\xc3\xbc)";
+	static const char policy_bytes[] = "\x0a\x05"
+									   "p(\xc3\xbc)";
 	const char *policy = "";
-	uint32_t	changed;
-	size_t		i;
+	uint32_t changed;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(counts); i++)
 	{
-		size_t		size;
-		char	   *body = body_of(&counts[i], &size);
+		size_t size;
+		char *body = body_of(&counts[i], &size);
 
 		changed = 99;
 		verdict_status_init(&status);
-		assert_int_equal(verdict_decode_batch(&support.host, counts[i].format, body,
-											  size, &changed, &status),
-						 counts[i].expected != REFUSED);
-		assert_int_equal(changed, counts[i].expected == REFUSED ? 0 :
-						 (uint32_t) counts[i].expected);
+		assert_int_equal(
+			verdict_decode_batch(&support.host, counts[i].format, body, size, &changed, &status),
+			counts[i].expected != REFUSED);
+		assert_int_equal(changed,
+						 counts[i].expected == REFUSED ? 0 : (uint32_t) counts[i].expected);
 		free(body);
 	}
 
-	assert_true(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, policy_bytes,
-										  7, &policy, &status));
+	assert_true(
+		verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, policy_bytes, 7, &policy, &status));
 	assert_string_equal(policy, "p(\xc3\xbc)");
-	assert_true(verdict_decode_get_policy(&arena, VERDICT_WIRE_JSON,
-										  "{\"policy\":\"p(\\u00fc)\"}", 22, &policy, &status));
+	assert_true(verdict_decode_get_policy(&arena, VERDICT_WIRE_JSON, "{\"policy\":\"p(\\u00fc)\"}",
+										  22, &policy, &status));
 	assert_string_equal(policy, "p(\xc3\xbc)");
 	assert_true(verdict_decode_get_policy(&arena, VERDICT_WIRE_JSON, NULL, 0, &policy, &status));
 	assert_string_equal(policy, "");
 	assert_true(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, NULL, 0, &policy, &status));
 	assert_string_equal(policy, "");
-	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, "\x0a\x01\xff",
-										   3, &policy, &status));
+	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, "\x0a\x01\xff", 3, &policy,
+										   &status));
 	assert_null(policy);
-	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, "\x0a\x01\0",
-										   3, &policy, &status));
-	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_JSON,
-										   "{\"policy\":\"\\u0000\"}", 19, &policy, &status));
+	assert_false(
+		verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, "\x0a\x01\0", 3, &policy, &status));
+	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_JSON, "{\"policy\":\"\\u0000\"}",
+										   19, &policy, &status));
 	assert_int_equal(status.code, VERDICT_INTERNAL);
 	arena.maximum = arena.used + 16;
-	assert_false(verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, policy_bytes,
-										   7, &policy, &status));
+	assert_false(
+		verdict_decode_get_policy(&arena, VERDICT_WIRE_BINARY, policy_bytes, 7, &policy, &status));
 	assert_int_equal(status.code, VERDICT_RESOURCE_EXHAUSTED);
 	assert_int_equal(status.cause, VERDICT_CAUSE_TOO_LARGE);
 
 	verdict_status_init(&status);
 	assert_true(verdict_decode_set_policy(&support.host, VERDICT_WIRE_BINARY, NULL, 0, &status));
 	assert_true(verdict_decode_set_policy(&support.host, VERDICT_WIRE_JSON, "{}", 2, &status));
-	assert_true(verdict_decode_set_policy(&support.host, VERDICT_WIRE_JSON, "{\"a\":1}", 7, &status));
+	assert_true(
+		verdict_decode_set_policy(&support.host, VERDICT_WIRE_JSON, "{\"a\":1}", 7, &status));
 	assert_false(verdict_decode_set_policy(&support.host, VERDICT_WIRE_JSON, "{", 1, &status));
 	assert_false(verdict_decode_set_policy(&support.host, VERDICT_WIRE_BINARY, "{}", 2, &status));
 }

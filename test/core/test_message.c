@@ -44,7 +44,7 @@ teardown(void **state)
 static char *
 exact_copy(const void *bytes, size_t size)
 {
-	char	   *copy = malloc(size > 0 ? size : 1);
+	char *copy = malloc(size > 0 ? size : 1);
 
 	memcpy(copy, bytes, size);
 	return copy;
@@ -53,9 +53,9 @@ exact_copy(const void *bytes, size_t size)
 static uint8_t *
 from_hex(const char *hex, size_t *size)
 {
-	uint8_t    *bytes = malloc(strlen(hex) / 2 + 1);
-	char	   *exact;
-	unsigned	byte;
+	uint8_t *bytes = malloc(strlen(hex) / 2 + 1);
+	char *exact;
+	unsigned byte;
 
 	*size = 0;
 	while (*hex != '\0')
@@ -75,14 +75,13 @@ from_hex(const char *hex, size_t *size)
 }
 
 static ProtobufCMessage *
-read_json(const ProtobufCMessageDescriptor *descriptor, const char *text,
-		  bool skip_unknown)
+read_json(const ProtobufCMessageDescriptor *descriptor, const char *text, bool skip_unknown)
 {
-	char	   *copy = exact_copy(text, strlen(text));
+	char *copy = exact_copy(text, strlen(text));
 	ProtobufCMessage *message;
 
-	message = verdict_message_from_json(&arena, descriptor, copy, strlen(text),
-										skip_unknown, &status);
+	message =
+		verdict_message_from_json(&arena, descriptor, copy, strlen(text), skip_unknown, &status);
 	/* the message must not point into the text */
 	memset(copy, '#', strlen(text));
 	free(copy);
@@ -92,8 +91,8 @@ read_json(const ProtobufCMessageDescriptor *descriptor, const char *text,
 static ProtobufCMessage *
 read_hex(const ProtobufCMessageDescriptor *descriptor, const char *hex)
 {
-	size_t		size;
-	uint8_t    *bytes = from_hex(hex, &size);
+	size_t size;
+	uint8_t *bytes = from_hex(hex, &size);
 	ProtobufCMessage *message;
 
 	message = verdict_message_from_binary(&arena, descriptor, bytes, size, &status);
@@ -137,11 +136,11 @@ formats_agree(void **state)
 		const ProtobufCMessageDescriptor *descriptor;
 		const char *hex;
 		const char *json;
-	}			cases[] = {
+	} cases[] = {
 		{LIST, "", "{}"},
 		{&verdict__v1__get_policy_request__descriptor, "", "{}"},
 		{LIST, "0a03 0a0170 10ffffffff0f 1a0400ff1020",
-		"{\"pattern\":{\"predicate\":\"p\"},\"limit\":4294967295,\"after\":\"AP8QIA==\"}"},
+		 "{\"pattern\":{\"predicate\":\"p\"},\"limit\":4294967295,\"after\":\"AP8QIA==\"}"},
 		{LIST, "1a0101", "{\"after\":\"AQ==\"}"},
 		{LIST, "1a020102", "{\"after\":\"AQI=\"}"},
 		{LIST, "1a03fbefbe", "{\"after\":\"++++\"}"},
@@ -155,23 +154,25 @@ formats_agree(void **state)
 		{VALUE, "18ffffffffffffffff7f", "{\"integer\":\"9223372036854775807\"}"},
 		{VALUE, "1880808080808080808001", "{\"integer\":\"-9223372036854775808\"}"},
 		{VALUE, "1207 22 5c 0a 01 1f 7f 2f", "{\"string\":\"\\\"\\\\\\u000a\\u0001\\u001f\x7f/\"}"},
-		{VALUE, "1209 c3bc e282ac f09f9880", "{\"string\":\"\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
+		{VALUE, "1209 c3bc e282ac f09f9880",
+		 "{\"string\":\"\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
 		{QUERIED, "0a0161 0a0162 1208 0a020a00 0a021801 1200 1801",
-		"{\"variables\":[\"a\",\"b\"],\"rows\":[{\"values\":[{\"identity\":{}},{\"integer\":\"1\"}]},{}],\"truncated\":true}"},
-		{BATCH, "0a09 0a07 0a0170 12021201 0a02 1200",
-		NULL},
+		 "{\"variables\":[\"a\",\"b\"],\"rows\":[{\"values\":[{\"identity\":{}},{\"integer\":\"1\"}"
+		 "]},{}],\"truncated\":true}"},
+		{BATCH, "0a09 0a07 0a0170 12021201 0a02 1200", NULL},
 		{BATCH, "0a09 0a07 0a0170 12022001 0a02 1200",
-		"{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true}]}},{\"delete\":{}}]}"},
+		 "{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true}]}},{"
+		 "\"delete\":{}}]}"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
 	{
 		ProtobufCMessage *message;
-		uint8_t    *bytes;
-		uint8_t    *packed;
-		size_t		size;
+		uint8_t *bytes;
+		uint8_t *packed;
+		size_t size;
 
 		message = read_hex(cases[i].descriptor, cases[i].hex);
 		if (cases[i].json == NULL)
@@ -198,7 +199,9 @@ static void
 json_is_read_generously(void **state)
 {
 	(void) state;
-	assert_json(read_json(LIST, " {\n\"limit\" : null, \"after\":null,\t\"pattern\":null }\r\n", false), "{}");
+	assert_json(
+		read_json(LIST, " {\n\"limit\" : null, \"after\":null,\t\"pattern\":null }\r\n", false),
+		"{}");
 	assert_json(read_json(LIST, "{\"limit\":\"12\"}", false), "{\"limit\":12}");
 	assert_json(read_json(VALUE, "{\"integer\":-5}", false), "{\"integer\":\"-5\"}");
 	assert_json(read_json(VALUE, "{\"integer\":9223372036854775807}", false),
@@ -224,7 +227,7 @@ json_is_refused_with_a_place(void **state)
 		const ProtobufCMessageDescriptor *descriptor;
 		const char *text;
 		const char *what;
-	}			cases[] = {
+	} cases[] = {
 		{LIST, "[]", "expected an object"},
 		{LIST, "{\"new\":1}", "unknown name \"new\""},
 		{LIST, "{\"limit\":1.5}", "limit: not an integer, or out of range"},
@@ -245,45 +248,82 @@ json_is_refused_with_a_place(void **state)
 		{LIST, "{\"pattern\":{\"args\":{}}}", "pattern: \"args\" must be an array"},
 		{LIST, "{\"pattern\":{\"args\":[null]}}", "pattern.args[0]: expected an object"},
 		{LIST, "{\"pattern\":{\"args\":[{},{\"value\":{\"string\":1}}]}}",
-		"pattern.args[1].value.string: expected a string"},
+		 "pattern.args[1].value.string: expected a string"},
 		{LIST, "{\"limit\":1,\"limit\":1}", "field \"limit\" comes twice"},
 		{QUERIED, "{\"variables\":[],\"variables\":[\"a\"]}", "field \"variables\" comes twice"},
 		{QUERIED, "{\"truncated\":1}", "truncated: expected true or false"},
 		{QUERIED, "{\"truncated\":\"true\"}", "truncated: expected true or false"},
 		{QUERIED, "{\"variables\":[null]}", "variables[0]: expected a string"},
 		/* where a kind is expected, nothing is guessed */
-		{BATCH, "{\"changes\":[{\"insert\":{\"predicate\":\"p\"}},{\"insert\":{\"args\":[{\"decimal\":\"1\"}]}}]}",
-		"changes[1].insert.args[0]: unknown name \"decimal\""},
-		{BATCH, "{\"changes\":[{\"insert\":null}]}", "changes[0].insert: null where one of a set is expected"},
-		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":{}}]}", "changes[0]: \"insert\" and \"delete\" exclude each other"},
-		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":null}]}", "changes[0]: \"insert\" and \"delete\" exclude each other"},
+		{BATCH,
+		 "{\"changes\":[{\"insert\":{\"predicate\":\"p\"}},{\"insert\":{\"args\":[{\"decimal\":"
+		 "\"1\"}]}}]}",
+		 "changes[1].insert.args[0]: unknown name \"decimal\""},
+		{BATCH, "{\"changes\":[{\"insert\":null}]}",
+		 "changes[0].insert: null where one of a set is expected"},
+		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":{}}]}",
+		 "changes[0]: \"insert\" and \"delete\" exclude each other"},
+		{BATCH, "{\"changes\":[{\"insert\":{},\"delete\":null}]}",
+		 "changes[0]: \"insert\" and \"delete\" exclude each other"},
 		{VALUE, "{\"integer\":9223372036854775808}", "integer: not an integer, or out of range"},
-		{VALUE, "{\"integer\":\"9223372036854775808\"}", "integer: not an integer, or out of range"},
+		{VALUE, "{\"integer\":\"9223372036854775808\"}",
+		 "integer: not an integer, or out of range"},
 		{VALUE, "{\"integer\":9.3e18}", "integer: not an integer, or out of range"},
 		{VALUE, "{\"integer\":1e999}", "integer: not an integer, or out of range"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
-		assert_refused(read_json(cases[i].descriptor, cases[i].text,
-								 cases[i].descriptor != LIST), cases[i].what);
+		assert_refused(read_json(cases[i].descriptor, cases[i].text, cases[i].descriptor != LIST),
+					   cases[i].what);
 }
 
 static void
 broken_json_is_refused(void **state)
 {
 	static const char *const cases[] = {
-		"", " ", "nul", "\"\"", "1", "{", "}", "{}}", "{} {}", "{},", "{]", "{\"limit\"",
-		"{\"limit\":", "{\"limit\":1", "{\"limit\":1,}", "{\"limit\" 1}", "{limit:1}",
-		"{'limit':1}", "{\"limit\":01}", "{\"limit\":+1}", "{\"limit\":1}x",
-		"{\"limit\":1 2}", "{\"limit\":NaN}", "{\"after\":\"\\", "{\"after\":\"\\\"}",
-		"{\"after\":\"\\x\"}", "{\"x\":\"\\ud800\"}", "{\"x\":\"\\ud800\\u0041\"}",
-		"{\"x\":\"\\u0000\"}", "{\"x\\u0000\":1}", "{\"x\":\"\xff\"}",
-		"{\"x\":\"\xc0\x80\"}", "{\"x\":\"\xed\xa0\x80\"}", "{\"x\":\"a\nb\"}",
-		"\xef\xbb\xbf{}", "{\"x\":[1,]}", "{\"x\":[}", "{\"x\":[1}]", "/**/{}",
+		"",
+		" ",
+		"nul",
+		"\"\"",
+		"1",
+		"{",
+		"}",
+		"{}}",
+		"{} {}",
+		"{},",
+		"{]",
+		"{\"limit\"",
+		"{\"limit\":",
+		"{\"limit\":1",
+		"{\"limit\":1,}",
+		"{\"limit\" 1}",
+		"{limit:1}",
+		"{'limit':1}",
+		"{\"limit\":01}",
+		"{\"limit\":+1}",
+		"{\"limit\":1}x",
+		"{\"limit\":1 2}",
+		"{\"limit\":NaN}",
+		"{\"after\":\"\\",
+		"{\"after\":\"\\\"}",
+		"{\"after\":\"\\x\"}",
+		"{\"x\":\"\\ud800\"}",
+		"{\"x\":\"\\ud800\\u0041\"}",
+		"{\"x\":\"\\u0000\"}",
+		"{\"x\\u0000\":1}",
+		"{\"x\":\"\xff\"}",
+		"{\"x\":\"\xc0\x80\"}",
+		"{\"x\":\"\xed\xa0\x80\"}",
+		"{\"x\":\"a\nb\"}",
+		"\xef\xbb\xbf{}",
+		"{\"x\":[1,]}",
+		"{\"x\":[}",
+		"{\"x\":[1}]",
+		"/**/{}",
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -307,7 +347,7 @@ read_nested(int depth)
 {
 	verdict_buffer text;
 	ProtobufCMessage *message;
-	int			i;
+	int i;
 
 	verdict_buffer_init(&text, &support.host, 1024 * 1024);
 	verdict_buffer_append_string(&text, "{\"x\":");
@@ -316,8 +356,7 @@ read_nested(int depth)
 	for (i = 1; i < depth; i++)
 		verdict_buffer_append_string(&text, "]");
 	verdict_buffer_append_string(&text, "}");
-	message = verdict_message_from_json(&arena, LIST, text.bytes, text.size, true,
-										&status);
+	message = verdict_message_from_json(&arena, LIST, text.bytes, text.size, true, &status);
 	verdict_buffer_free(&text);
 	return message;
 }
@@ -326,7 +365,7 @@ static void
 json_has_limits(void **state)
 {
 	verdict_buffer text;
-	int			i;
+	int i;
 
 	(void) state;
 	assert_non_null(read_nested(32));
@@ -340,11 +379,9 @@ json_has_limits(void **state)
 		verdict_buffer_append_string(&text, ",{}");
 	verdict_buffer_append_string(&text, "]}");
 	verdict_arena_reset(&arena);
-	assert_non_null(verdict_message_from_json(&arena, LIST, text.bytes, text.size,
-											  true, &status));
+	assert_non_null(verdict_message_from_json(&arena, LIST, text.bytes, text.size, true, &status));
 	assert_in_range(arena.used, 1, 200);
-	assert_null(verdict_message_from_json(&arena, QUERIED, text.bytes, text.size,
-										  true, &status));
+	assert_null(verdict_message_from_json(&arena, QUERIED, text.bytes, text.size, true, &status));
 	assert_int_equal(status.code, VERDICT_RESOURCE_EXHAUSTED);
 	assert_int_equal(status.cause, VERDICT_CAUSE_TOO_LARGE);
 	verdict_buffer_free(&text);
@@ -358,16 +395,19 @@ binary_is_checked_first(void **state)
 		const ProtobufCMessageDescriptor *descriptor;
 		const char *hex;
 		const char *what;
-	}			cases[] = {
+	} cases[] = {
 		{QUERIED, "08", "the field at byte 0 is cut off or malformed"},
 		{QUERIED, "1801 0a05616263", "the field at byte 2 is cut off or malformed"},
 		{QUERIED, "0affffffffffffffffff01", "the field at byte 0 is cut off or malformed"},
-		{QUERIED, "0001", "the field at byte 0 is cut off or malformed"},	/* field 0 */
-		{QUERIED, "808080808001 01", "the field at byte 0 is cut off or malformed"},	/* tag of 36 bits */
-		{QUERIED, "188080808080808080808001", "the field at byte 0 is cut off or malformed"},	/* 11 bytes */
-		{QUERIED, "1880808080808080808002", "the field at byte 0 is cut off or malformed"}, /* 65 bits */
-		{QUERIED, "23 24", "the field at byte 0 is cut off or malformed"},	/* group */
-		{QUERIED, "26", "the field at byte 0 is cut off or malformed"}, /* wire type 6 */
+		{QUERIED, "0001", "the field at byte 0 is cut off or malformed"}, /* field 0 */
+		{QUERIED, "808080808001 01",
+		 "the field at byte 0 is cut off or malformed"}, /* tag of 36 bits */
+		{QUERIED, "188080808080808080808001",
+		 "the field at byte 0 is cut off or malformed"}, /* 11 bytes */
+		{QUERIED, "1880808080808080808002",
+		 "the field at byte 0 is cut off or malformed"},				   /* 65 bits */
+		{QUERIED, "23 24", "the field at byte 0 is cut off or malformed"}, /* group */
+		{QUERIED, "26", "the field at byte 0 is cut off or malformed"},	   /* wire type 6 */
 		{QUERIED, "27", "the field at byte 0 is cut off or malformed"},
 		{QUERIED, "2101020304050607", "the field at byte 0 is cut off or malformed"},
 		{QUERIED, "25010203", "the field at byte 0 is cut off or malformed"},
@@ -380,17 +420,20 @@ binary_is_checked_first(void **state)
 		{QUERIED, "0a0161 0a02c3", "the field at byte 3 is cut off or malformed"},
 		{QUERIED, "0a0161 0a01c3", "variables[1]: string is not UTF-8 without NUL"},
 		{QUERIED, "0a0100", "variables[0]: string is not UTF-8 without NUL"},
-		{QUERIED, "1200 1203 0a01 08", "rows[1].values[0]: the field at byte 0 is cut off or malformed"},
+		{QUERIED, "1200 1203 0a01 08",
+		 "rows[1].values[0]: the field at byte 0 is cut off or malformed"},
 		/* where a kind is expected, nothing is guessed */
-		{QUERIED, "1204 0a02 2801", "rows[0].values[0]: unknown field 5 where one of a set is expected"},
-		{QUERIED, "1206 0a00 0a02 2a00", "rows[0].values[1]: unknown field 5 where one of a set is expected"},
+		{QUERIED, "1204 0a02 2801",
+		 "rows[0].values[0]: unknown field 5 where one of a set is expected"},
+		{QUERIED, "1206 0a00 0a02 2a00",
+		 "rows[0].values[1]: unknown field 5 where one of a set is expected"},
 		{VALUE, "1801 2001", "\"integer\" and \"boolean\" exclude each other"},
 		{VALUE, "1801 1802", "field \"integer\" comes twice"},
 		{VALUE, "0a00 0a00", "field \"identity\" comes twice"},
 		{LIST, "0a00 0a00", "field \"pattern\" comes twice"},
 		{LIST, "108080808010", "limit: number out of range"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -414,16 +457,26 @@ typedef struct nested
 static void nested_init(ProtobufCMessage *message);
 static const ProtobufCMessageDescriptor nested_descriptor;
 static const ProtobufCFieldDescriptor nested_fields[] = {
-	{"inner", 1, PROTOBUF_C_LABEL_NONE, PROTOBUF_C_TYPE_MESSAGE, 0,
-	offsetof(nested, inner), &nested_descriptor, NULL, 0, 0, NULL, NULL},
+	{"inner", 1, PROTOBUF_C_LABEL_NONE, PROTOBUF_C_TYPE_MESSAGE, 0, offsetof(nested, inner),
+	 &nested_descriptor, NULL, 0, 0, NULL, NULL},
 };
 static const unsigned nested_by_name[] = {0};
 static const ProtobufCIntRange nested_ranges[] = {{1, 0}, {0, 1}};
-static const ProtobufCMessageDescriptor nested_descriptor = {
-	PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC, "Nested", "Nested", "Nested", "",
-	sizeof(nested), 1, nested_fields, nested_by_name, 1, nested_ranges,
-	nested_init, NULL, NULL, NULL
-};
+static const ProtobufCMessageDescriptor nested_descriptor = {PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+															 "Nested",
+															 "Nested",
+															 "Nested",
+															 "",
+															 sizeof(nested),
+															 1,
+															 nested_fields,
+															 nested_by_name,
+															 1,
+															 nested_ranges,
+															 nested_init,
+															 NULL,
+															 NULL,
+															 NULL};
 
 static void
 nested_init(ProtobufCMessage *message)
@@ -436,17 +489,17 @@ static ProtobufCMessage *
 read_nested_binary(int depth)
 {
 	/* built from the inside out, at the end of the room */
-	size_t		room = (size_t) depth * 6 + 1;
-	uint8_t    *bytes = malloc(room);
-	size_t		start = room;
+	size_t room = (size_t) depth * 6 + 1;
+	uint8_t *bytes = malloc(room);
+	size_t start = room;
 	ProtobufCMessage *message;
-	int			i;
+	int i;
 
 	for (i = 1; i < depth; i++)
 	{
-		size_t		length = room - start;
-		uint8_t		prefix[6] = {0x0a};
-		size_t		size = 1;
+		size_t length = room - start;
+		uint8_t prefix[6] = {0x0a};
+		size_t size = 1;
 
 		do
 		{
@@ -456,8 +509,8 @@ read_nested_binary(int depth)
 		start -= size;
 		memcpy(bytes + start, prefix, size);
 	}
-	message = verdict_message_from_binary(&arena, &nested_descriptor, bytes + start,
-										  room - start, &status);
+	message = verdict_message_from_binary(&arena, &nested_descriptor, bytes + start, room - start,
+										  &status);
 	free(bytes);
 	return message;
 }
@@ -466,7 +519,7 @@ static void
 binary_nesting_has_a_limit(void **state)
 {
 	const nested *message;
-	int			depth;
+	int depth;
 
 	(void) state;
 	message = (nested *) read_nested_binary(32);
@@ -482,18 +535,17 @@ binary_nesting_has_a_limit(void **state)
 static void
 binary_memory_has_a_cap(void **state)
 {
-	uint8_t		bytes[2 * 60000];
-	size_t		i;
+	uint8_t bytes[2 * 60000];
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < sizeof(bytes); i += 2)
 	{
-		bytes[i] = 0x12;		/* one more empty row */
+		bytes[i] = 0x12; /* one more empty row */
 		bytes[i + 1] = 0;
 	}
 	support.peak_bytes = 0;
-	assert_null(verdict_message_from_binary(&arena, QUERIED, bytes, sizeof(bytes),
-											&status));
+	assert_null(verdict_message_from_binary(&arena, QUERIED, bytes, sizeof(bytes), &status));
 	assert_int_equal(status.code, VERDICT_RESOURCE_EXHAUSTED);
 	assert_int_equal(status.cause, VERDICT_CAUSE_TOO_LARGE);
 	assert_in_range(support.peak_bytes, 1, 2 * 1024 * 1024);
@@ -503,19 +555,21 @@ static void
 memory_may_fail_anywhere(void **state)
 {
 	static const char json[] =
-	"{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true},"
-	"{\"identity\":{\"type\":\"User\",\"id\":\"a longer id than most\"}},"
-	"{\"integer\":\"-9223372036854775808\"}]}},{\"delete\":{}}]}";
+		"{\"changes\":[{\"insert\":{\"predicate\":\"p\",\"args\":[{\"boolean\":true},"
+		"{\"identity\":{\"type\":\"User\",\"id\":\"a longer id than most\"}},"
+		"{\"integer\":\"-9223372036854775808\"}]}},{\"delete\":{}}]}";
 	static const char long_json[] =
-	"{\"changes\":[{\"insert\":{\"args\":[{\"integer\":-9223372036854775808},"
-	"{\"integer\":-0},{\"string\":\"\\u0041\\u00fc\\u20ac\\ud83d\\ude00\\n\\\"more than sixteen\"}]}}],"
-	"\"a name that nobody knows\":[1.2345678901234567890,-1234567890123456]}";
+		"{\"changes\":[{\"insert\":{\"args\":[{\"integer\":-9223372036854775808},"
+		"{\"integer\":-0},{\"string\":\"\\u0041\\u00fc\\u20ac\\ud83d\\ude00\\n\\\"more than "
+		"sixteen\"}]}}],"
+		"\"a name that nobody knows\":[1.2345678901234567890,-1234567890123456]}";
 	static const char long_json_again[] =
-	"{\"changes\":[{\"insert\":{\"args\":[{\"integer\":\"-9223372036854775808\"},"
-	"{\"integer\":\"0\"},{\"string\":\"A\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\\u000a\\\"more than sixteen\"}]}}]}";
+		"{\"changes\":[{\"insert\":{\"args\":[{\"integer\":\"-9223372036854775808\"},"
+		"{\"integer\":\"0\"},{\"string\":\"A\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\\u000a\\\"more "
+		"than sixteen\"}]}}]}";
 	verdict_buffer packed;
 	ProtobufCMessage *message;
-	size_t		n;
+	size_t n;
 
 	(void) state;
 	message = read_json(BATCH, json, false);
@@ -528,8 +582,8 @@ memory_may_fail_anywhere(void **state)
 	{
 		verdict_arena_free(&arena);
 		support_fail_at(&support, n);
-		message = verdict_message_from_binary(&arena, BATCH, (uint8_t *) packed.bytes,
-											  packed.size, &status);
+		message = verdict_message_from_binary(&arena, BATCH, (uint8_t *) packed.bytes, packed.size,
+											  &status);
 		support.fail_at = 0;
 		assert_int_equal(message != NULL, support.failures == 0);
 		if (message == NULL)
@@ -561,15 +615,14 @@ memory_may_fail_anywhere(void **state)
 	for (n = 1; n == 1 || support.failures > 0; n++)
 	{
 		verdict_buffer buffer;
-		bool		written;
+		bool written;
 
 		verdict_buffer_init(&buffer, &support.host, 10000);
 		support_fail_at(&support, n);
 		written = verdict_message_to_json(&buffer, message);
 		support.fail_at = 0;
 		assert_int_equal(written, support.failures == 0);
-		assert_int_equal(buffer.state, written ? VERDICT_BUFFER_OK :
-						 VERDICT_BUFFER_NO_MEMORY);
+		assert_int_equal(buffer.state, written ? VERDICT_BUFFER_OK : VERDICT_BUFFER_NO_MEMORY);
 		verdict_buffer_free(&buffer);
 	}
 }

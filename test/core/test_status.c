@@ -43,8 +43,8 @@ failing_leaves_the_rest(void **state)
 	verdict_status_init(&status);
 	status.http_status = 503;
 	status.sends = 2;
-	assert_false(verdict_status_fail(&status, VERDICT_UNAVAILABLE,
-									 VERDICT_CAUSE_HTTP, "HTTP status %d", 503));
+	assert_false(verdict_status_fail(&status, VERDICT_UNAVAILABLE, VERDICT_CAUSE_HTTP,
+									 "HTTP status %d", 503));
 	assert_int_equal(status.code, VERDICT_UNAVAILABLE);
 	assert_int_equal(status.cause, VERDICT_CAUSE_HTTP);
 	assert_string_equal(status.message, "HTTP status 503");
@@ -52,8 +52,8 @@ failing_leaves_the_rest(void **state)
 	assert_int_equal(status.sends, 2);
 
 	/* a status may be told of itself */
-	verdict_status_fail(&status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
-						"in the answer: %s", status.message);
+	verdict_status_fail(&status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER, "in the answer: %s",
+						status.message);
 	assert_string_equal(status.message, "in the answer: HTTP status 503");
 
 	assert_false(verdict_status_no_memory(&status));
@@ -81,19 +81,21 @@ cleans_foreign_text(void **state)
 	assert_cleaned("\x1b[31mred\x7f\x01", "?[31mred??");
 	assert_cleaned("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
 				   "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
-	assert_cleaned("\xff" "a\xc3", "?a?");
-	assert_cleaned("\xc0\xaf", "??");			/* overlong */
-	assert_cleaned("\xed\xa0\x80", "???");		/* surrogate */
-	assert_cleaned("\xf4\x90\x80\x80", "????"); /* beyond U+10FFFF */
-	assert_cleaned("a\xc2\x85z\xc2\xa0", "a?z\xc2\xa0");	/* U+0085, U+00A0 */
+	assert_cleaned("\xff"
+				   "a\xc3",
+				   "?a?");
+	assert_cleaned("\xc0\xaf", "??");					 /* overlong */
+	assert_cleaned("\xed\xa0\x80", "???");				 /* surrogate */
+	assert_cleaned("\xf4\x90\x80\x80", "????");			 /* beyond U+10FFFF */
+	assert_cleaned("a\xc2\x85z\xc2\xa0", "a?z\xc2\xa0"); /* U+0085, U+00A0 */
 }
 
 static void
 cuts_between_characters(void **state)
 {
 	verdict_status status;
-	char	   *text = malloc(10001);
-	size_t		shift;
+	char *text = malloc(10001);
+	size_t shift;
 
 	(void) state;
 	/* exactly what fits is not cut */
@@ -112,16 +114,15 @@ cuts_between_characters(void **state)
 	/* wherever a four-byte character falls on the cut, it is whole or gone */
 	for (shift = 0; shift < 4; shift++)
 	{
-		size_t		length;
-		size_t		i;
+		size_t length;
+		size_t i;
 
 		memset(text, 'x', shift);
 		for (i = shift; i + 4 <= 10000; i += 4)
 			memcpy(text + i, "\xf0\x9f\x98\x80", 4);
 		text[i] = '\0';
 		verdict_status_init(&status);
-		verdict_status_fail(&status, VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE,
-							"%s", text);
+		verdict_status_fail(&status, VERDICT_UNKNOWN, VERDICT_CAUSE_REMOTE, "%s", text);
 		length = strlen(status.message);
 		assert_in_range(length, VERDICT_MESSAGE_SIZE - 4, VERDICT_MESSAGE_SIZE - 1);
 		assert_true(verdict_is_text(status.message, length));
@@ -146,7 +147,7 @@ names_go_both_ways(void **state)
 	{
 		verdict_code code;
 		const char *name;
-	}			names[] = {
+	} names[] = {
 		{VERDICT_CANCELED, "canceled"},
 		{VERDICT_UNKNOWN, "unknown"},
 		{VERDICT_INVALID_ARGUMENT, "invalid_argument"},
@@ -164,7 +165,7 @@ names_go_both_ways(void **state)
 		{VERDICT_DATA_LOSS, "data_loss"},
 		{VERDICT_UNAUTHENTICATED, "unauthenticated"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -183,8 +184,7 @@ names_go_both_ways(void **state)
 
 	assert_string_equal(verdict_outcome_name(VERDICT_OUTCOME_NOT_SENT), "not_sent");
 	assert_string_equal(verdict_outcome_name(VERDICT_OUTCOME_REJECTED), "rejected");
-	assert_string_equal(verdict_outcome_name(VERDICT_OUTCOME_MAYBE_APPLIED),
-						"maybe_applied");
+	assert_string_equal(verdict_outcome_name(VERDICT_OUTCOME_MAYBE_APPLIED), "maybe_applied");
 	assert_string_equal(verdict_outcome_name(VERDICT_OUTCOME_APPLIED), "applied");
 }
 
@@ -192,10 +192,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starts_as_success),
-		cmocka_unit_test(failing_leaves_the_rest),
-		cmocka_unit_test(cleans_foreign_text),
-		cmocka_unit_test(cuts_between_characters),
+		cmocka_unit_test(starts_as_success),   cmocka_unit_test(failing_leaves_the_rest),
+		cmocka_unit_test(cleans_foreign_text), cmocka_unit_test(cuts_between_characters),
 		cmocka_unit_test(names_go_both_ways),
 	};
 

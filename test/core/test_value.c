@@ -41,8 +41,8 @@ teardown(void **state)
 static bool
 parse(const char *text, size_t size, verdict_fact *fact)
 {
-	char	   *copy = malloc(size > 0 ? size : 1);
-	bool		result;
+	char *copy = malloc(size > 0 ? size : 1);
+	bool result;
 
 	memcpy(copy, text, size);
 	result = verdict_fact_parse(&arena, copy, size, fact, &status);
@@ -77,13 +77,12 @@ facts_have_one_text(void **state)
 	{
 		const char *text;
 		const char *printed;
-	}			cases[] = {
+	} cases[] = {
 		{"p()", "p()"},
 		{" \t\n_P9 ( \r\f\v) ", "_P9()"},
-		{"is_owner(User:alice,Document:handbook)",
-		"is_owner(User:alice, Document:handbook)"},
+		{"is_owner(User:alice,Document:handbook)", "is_owner(User:alice, Document:handbook)"},
 		{"p( User:alice , \"a string\" ,-42,true,false,?doc,?doc:Document,_ )",
-		"p(User:alice, \"a string\", -42, true, false, ?doc, ?doc:Document, _)"},
+		 "p(User:alice, \"a string\", -42, true, false, ?doc, ?doc:Document, _)"},
 		{"p(User:\"alice\")", "p(User:alice)"},
 		{"p(User:\"a b\")", "p(User:\"a b\")"},
 		{"p(Doc:a:b)", "p(Doc:a:b)"},
@@ -100,16 +99,15 @@ facts_have_one_text(void **state)
 		/* words with a meaning keep it only where no colon follows */
 		{"p(true:x, false:y, _:z)", "p(true:x, false:y, _:z)"},
 		{"p(\"\")", "p(\"\")"},
-		{"p(\"a\\\"b\\\\c\\n\\t\\r\\u0001\\u007f\")",
-		"p(\"a\\\"b\\\\c\\n\\t\\r\\u0001\\u007F\")"},
+		{"p(\"a\\\"b\\\\c\\n\\t\\r\\u0001\\u007f\")", "p(\"a\\\"b\\\\c\\n\\t\\r\\u0001\\u007F\")"},
 		{"p(\"raw\nline\")", "p(\"raw\\nline\")"},
 		{"p(\"\\u00e9\\u20AC\")", "p(\"\xc3\xa9\xe2\x82\xac\")"},
 		{"p(0,-0,7)", "p(0, 0, 7)"},
 		{"p(9223372036854775807,-9223372036854775808)",
-		"p(9223372036854775807, -9223372036854775808)"},
+		 "p(9223372036854775807, -9223372036854775808)"},
 		{"p(?_,?a1:_)", "p(?_, ?a1:_)"},
 	};
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -158,7 +156,7 @@ bad_facts_say_where(void **state)
 	{
 		const char *text;
 		const char *where;
-	}			cases[] = {
+	} cases[] = {
 		{"", "expected a predicate at character 1"},
 		{"   ", "expected a predicate at character 4"},
 		{"9p()", "expected a predicate at character 1"},
@@ -173,12 +171,15 @@ bad_facts_say_where(void **state)
 		{"p(1 2)", "expected \",\" or \")\" at character 5"},
 		{"p())", "expected the end of the fact at character 4"},
 		{"p() q", "expected the end of the fact at character 5"},
-		{"p(alice)", "expected an argument (Type:id, \"string\", integer, true, false, ?name or _) at character 3"},
-		{"p(TRUE)", "expected an argument (Type:id, \"string\", integer, true, false, ?name or _) at character 3"},
+		{"p(alice)", "expected an argument (Type:id, \"string\", integer, true, false, ?name or _) "
+					 "at character 3"},
+		{"p(TRUE)", "expected an argument (Type:id, \"string\", integer, true, false, ?name or _) "
+					"at character 3"},
 		{"p(User:)", "empty id at character 8"},
 		{"p(User: alice)", "empty id at character 8"},
 		{"p(User:\"\")", "empty id at character 8"},
-		{"p(User :alice)", "expected an argument (Type:id, \"string\", integer, true, false, ?name or _) at character 3"},
+		{"p(User :alice)", "expected an argument (Type:id, \"string\", integer, true, false, ?name "
+						   "or _) at character 3"},
 		{"p(\xc3\xbc:a)", "expected an argument at character 3"},
 		{"p(User:al\"ice)", "character that an id can hold only in quotes at character 10"},
 		{"p(User:a\\b)", "character that an id can hold only in quotes at character 9"},
@@ -209,7 +210,7 @@ bad_facts_say_where(void **state)
 		{"p(\"\xed\xa0\x80\")", "invalid UTF-8 or NUL at character 4"},
 	};
 	verdict_fact fact;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
@@ -230,7 +231,7 @@ sizes_have_limits(void **state)
 {
 	verdict_buffer text;
 	verdict_fact fact;
-	int			i;
+	int i;
 
 	(void) state;
 	verdict_buffer_init(&text, &support.host, SIZE_MAX);
@@ -277,9 +278,9 @@ identities_split_at_the_first_colon(void **state)
 	static const struct
 	{
 		const char *text;
-		const char *type;		/* NULL: refused */
-		const char *id;			/* or the message */
-	}			cases[] = {
+		const char *type; /* NULL: refused */
+		const char *id;	  /* or the message */
+	} cases[] = {
 		{"User:alice", "User", "alice"},
 		{"Doc:a:b", "Doc", "a:b"},
 		{"_:x", "_", "x"},
@@ -290,22 +291,24 @@ identities_split_at_the_first_colon(void **state)
 		{"User", NULL, "expected a colon (Type:id) at character 5"},
 		{"User:", NULL, "empty id at character 6"},
 		{":alice", NULL, "the type of an identity must be an identifier; it starts at character 1"},
-		{" User:alice", NULL, "the type of an identity must be an identifier; it starts at character 1"},
-		{"Us er:alice", NULL, "the type of an identity must be an identifier; it starts at character 1"},
+		{" User:alice", NULL,
+		 "the type of an identity must be an identifier; it starts at character 1"},
+		{"Us er:alice", NULL,
+		 "the type of an identity must be an identifier; it starts at character 1"},
 		{"User:\xff", NULL, "invalid UTF-8 or NUL at character 6"},
 		{"\xc3\xbc\xc3\xbc:\xff", NULL, "invalid UTF-8 or NUL at character 4"},
 	};
 	verdict_identity identity;
-	size_t		i;
+	size_t i;
 
 	(void) state;
 	for (i = 0; i < LENGTH(cases); i++)
 	{
-		bool		parsed;
+		bool parsed;
 
 		verdict_status_init(&status);
-		parsed = verdict_identity_parse(&arena, cases[i].text, strlen(cases[i].text),
-										&identity, &status);
+		parsed = verdict_identity_parse(&arena, cases[i].text, strlen(cases[i].text), &identity,
+										&status);
 		if (cases[i].type == NULL)
 		{
 			assert_false(parsed);
@@ -337,8 +340,8 @@ values_compare_by_kind_and_content(void **state)
 	verdict_fact left;
 	verdict_fact right;
 	verdict_value any = {VERDICT_VALUE_ANY, {{NULL, NULL}}};
-	size_t		i;
-	size_t		j;
+	size_t i;
+	size_t j;
 
 	(void) state;
 	assert_true(parse(text, strlen(text), &left));
@@ -346,8 +349,8 @@ values_compare_by_kind_and_content(void **state)
 	for (i = 0; i < left.count; i++)
 	{
 		for (j = 0; j < right.count; j++)
-			assert_int_equal(verdict_value_equal(&left.args[i].as.value,
-												 &right.args[j].as.value), i == j);
+			assert_int_equal(verdict_value_equal(&left.args[i].as.value, &right.args[j].as.value),
+							 i == j);
 		assert_false(verdict_value_equal(&left.args[i].as.value, &any));
 	}
 	assert_true(verdict_value_equal(&any, &any));
@@ -356,16 +359,16 @@ values_compare_by_kind_and_content(void **state)
 static void
 utf8_is_checked_byte_by_byte(void **state)
 {
-	unsigned	first;
-	unsigned	code;
-	int			accepted = 0;
+	unsigned first;
+	unsigned code;
+	int accepted = 0;
 
 	(void) state;
 	/* every code point in its one form */
 	for (code = 1; code <= 0x110000; code++)
 	{
-		char		bytes[4];
-		size_t		size;
+		char bytes[4];
+		size_t size;
 
 		if (code < 0x80)
 		{
@@ -402,11 +405,11 @@ utf8_is_checked_byte_by_byte(void **state)
 	/* and of all two-byte forms only these */
 	for (first = 0x80; first < 0x100; first++)
 	{
-		unsigned	second;
+		unsigned second;
 
 		for (second = 0; second < 0x100; second++)
 		{
-			char		bytes[2] = {(char) first, (char) second};
+			char bytes[2] = {(char) first, (char) second};
 
 			accepted += verdict_is_text(bytes, 2);
 		}
@@ -420,16 +423,16 @@ static void
 memory_may_fail_anywhere(void **state)
 {
 	static const char text[] =
-	"p(User:alice, Doc:\"a b\", \"a string\", -42, ?doc, ?doc:Document, _)";
-	size_t		n;
+		"p(User:alice, Doc:\"a b\", \"a string\", -42, ?doc, ?doc:Document, _)";
+	size_t n;
 
 	(void) state;
 	for (n = 1; n == 1 || support.failures > 0; n++)
 	{
 		verdict_fact fact;
 		verdict_buffer buffer;
-		bool		parsed;
-		bool		printed;
+		bool parsed;
+		bool printed;
 
 		verdict_arena_free(&arena);
 		verdict_status_init(&status);
