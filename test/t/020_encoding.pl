@@ -201,6 +201,20 @@ allow(actor, "prüfen", what) if may(actor, what);')}), '', 'a policy with a eur
 is(ask($database{UTF8}{binary}, q{SET client_encoding = 'LATIN1'; SELECT verdict_identity_send(('Wort:' || U&'\00e9')::verdict_identity), verdict_fact_send(('f("' || U&'\00e9' || '")')::verdict_fact)}),
 	'\x576f72743ae9|\x662822e92229', 'sent in the encoding of the client');
 
+# Templates of a trigger and the setting verdict.actor are text of the database, too.
+for my $encoding (qw(UTF8 LATIN1 EUC_JP SQL_ASCII))
+{
+	my $name = $database{$encoding}{binary};
+	is(ask($name, q{SET verdict.actor = 'Wort:né'; SELECT verdict_identity_id(verdict_actor())}), 'né', "$name: actor");
+	ask($name, <<"SQL");
+		CREATE TABLE spoken (word text);
+		CREATE TRIGGER emit AFTER INSERT ON spoken FOR EACH ROW
+			EXECUTE FUNCTION verdict_emit_fact('spoken_\L$encoding\E', 'Wort:Köln/{word}', 'é {word}');
+		INSERT INTO spoken VALUES ('né');
+SQL
+	is_deeply(stored("spoken_\L$encoding"), ['Wort:Köln/né é né'], "$name: trigger");
+}
+
 $node->stop;
 is($instance->stop, 0, 'the instance ends well');
 done_testing();
