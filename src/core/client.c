@@ -99,7 +99,8 @@ check_url_parts(CURLU *parsed, const char *url, const char **reason)
 		*reason = curl_url_strerror(result);
 	else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
 		*reason = "it must start with http:// or https://";
-	else if (!has_part(parsed, CURLUPART_HOST, CURLUE_NO_HOST))
+	/* libcurl would take the next part of the path for the host. */
+	else if (!has_part(parsed, CURLUPART_HOST, CURLUE_NO_HOST) || strstr(url, ":///") != NULL)
 		*reason = "it has no host";
 	else if (has_part(parsed, CURLUPART_USER, CURLUE_NO_USER) ||
 			 has_part(parsed, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD))

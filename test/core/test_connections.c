@@ -247,7 +247,7 @@ ends_at_once_when_interrupted(void **state)
 			r.interrupt_after_ms = 30;
 			start = seconds();
 			assert_false(mutation == 1 ? rig_insert(&r, NULL) : rig_authorize(&r));
-			assert_true(seconds() - start < 0.5);
+			assert_true(seconds() - start < 2.0);
 			r.interrupt_after_ms = -1;
 			assert_int_equal(r.status.code, VERDICT_CANCELED);
 			assert_int_equal(r.status.cause, VERDICT_CAUSE_INTERRUPTED);
@@ -283,7 +283,7 @@ ends_by_its_own_deadline(void **state)
 		r.options.read_timeout_ms = VERDICT_READ_TIMEOUT_MS;
 		start = seconds();
 		assert_false(rig_authorize(&r));
-		assert_true(seconds() - start < 0.5);
+		assert_true(seconds() - start < 2.0);
 		assert_int_equal(r.status.code, VERDICT_DEADLINE_EXCEEDED);
 		assert_int_equal(r.status.cause, VERDICT_CAUSE_DEADLINE);
 		assert_int_equal(r.status.outcome, where >= WAITING ? VERDICT_OUTCOME_MAYBE_APPLIED
@@ -312,7 +312,7 @@ keeps_to_a_short_deadline_in_real_time(void **state)
 		verdict_client_authorize(r.client, &r.session, &check, &options, &r.allowed, &r.status));
 	took = seconds() - start;
 	assert_int_equal(r.status.code, VERDICT_DEADLINE_EXCEEDED);
-	assert_true(took >= 0.149 && took < 0.4);
+	assert_true(took >= 0.149 && took < 2.0);
 	request = peer_request_at(r.peer, 0);
 	assert_in_range(atoi(peer_request_header(r.peer, request, "Connect-Timeout-Ms")), 100, 150);
 	get_unstuck(IN_BODY);
