@@ -106,6 +106,9 @@ $(core_tests): %: %.o $(core_support) $(core_library)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(test_libs) $(core_libs)
 $(server_tests): %: %.o $(server_test_support) $(server_parts) $(core_library)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(test_libs) $(server_libs)
+$(BUILD)/test/bench/bench.o: private CPPFLAGS += -I$(shell $(PG_CONFIG) --includedir 2>/dev/null)
+$(BUILD)/test/bench/bench: %: %.o $(core_library)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(core_libs) -lpq
 $(fuzz_targets): %: %.o $(core_library)
 	$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(core_libs)
 

@@ -1,19 +1,22 @@
 /*
- * bench_core.c
- *		What a warm verdict_client_authorize() costs, beside libcurl and a raw
+ * bench.c
+ *		What a warm check costs, in SQL and in the core, beside libcurl and a raw
  *		socket that send the same bytes to the same server in the same run.
  *
- *	bench_core URL [API_KEY [ROUNDS [CALLS]]]
+ *	bench URL API_KEY ROUNDS CALLS [CONNINFO]
  *
- * The three ways take turns, so that whatever slows the machine slows all of
- * them; the figures are the medians of the rounds, in microseconds a call, of
- * this process alone.  The bytes are taken from the client itself: its first
+ * CONNINFO names a database whose verdict.server is that instance; without it
+ * the SQL way is left out.  The ways take turns, so that whatever slows the
+ * machine slows all of them; the figures are the medians of the rounds, in
+ * microseconds a call, and their CPU is that of the calling process alone: this
+ * one, or the backend.  The bytes are taken from the client itself: its first
  * request goes to a socket of this program, which copies it.
  */
 #include "client.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <libpq-fe.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -25,11 +28,12 @@
 #include <unistd.h>
 
 #define MAX_ROUNDS 1000
+#define WAYS 4
 
 static void
 die(const char *message)
 {
-	fprintf(stderr, "bench_core: %s\n", message);
+	fprintf(stderr, "bench: %s\n", message);
 	exit(1);
 }
 
@@ -100,7 +104,7 @@ set_host(const char *host)
 	request_body_size = request_size - (size_t) (request_body - request);
 }
 
-/* ---- the three ways ---- */
+/* ---- the ways ---- */
 
 static int
 raw_connect(const char *host, const char *port)
@@ -197,6 +201,23 @@ bare_call(CURL *easy)
 		die("libcurl's call failed");
 }
 
+/* One statement, so that what is measured is the calls and not the protocol. */
+static void
+sql_calls(PGconn *database, int calls)
+{
+	char statement[256];
+	PGresult *result;
+
+	snprintf(statement, sizeof(statement),
+			 "SELECT count(verdict_authorize('User:alice', 'read', 'Document:handbook')) "
+			 "FROM generate_series(1, %d)",
+			 calls);
+	result = PQexec(database, statement);
+	if (PQresultStatus(result) != PGRES_TUPLES_OK || atoi(PQgetvalue(result, 0, 0)) != calls)
+		die(PQerrorMessage(database));
+	PQclear(result);
+}
+
 typedef struct way
 {
 	const char *name;
@@ -232,10 +253,12 @@ median(double *values, int count)
 int
 main(int argc, char **argv)
 {
-	static way ways[3] = {{.name = "raw socket"}, {.name = "bare libcurl"}, {.name = "verdict"}};
+	static way ways[WAYS] = {
+		{.name = "raw socket"}, {.name = "bare libcurl"}, {.name = "core"}, {.name = "SQL"}};
 	verdict_check check = {{"User", "alice"}, "read", {"Document", "handbook"}};
-	int rounds = argc > 3 ? atoi(argv[3]) : 21;
-	int calls = argc > 4 ? atoi(argv[4]) : 2000;
+	int rounds = argc > 3 ? atoi(argv[3]) : 0;
+	int calls = argc > 4 ? atoi(argv[4]) : 0;
+	int way_count = argc > 5 ? WAYS : WAYS - 1;
 	verdict_client_options options;
 	verdict_host host;
 	verdict_runtime *runtime;
@@ -257,17 +280,19 @@ main(int argc, char **argv)
 	int round;
 	int i;
 	int w;
+	PGconn *database = NULL;
+	clockid_t backend_clock = CLOCK_PROCESS_CPUTIME_ID;
 
-	if (argc < 2 || sscanf(argv[1], "http://%255[^/]", server) != 1 || rounds < 1 ||
+	if (argc < 5 || sscanf(argv[1], "http://%255[^/]", server) != 1 || rounds < 1 ||
 		rounds > MAX_ROUNDS || calls < 1)
-		die("usage: bench_core http://HOST:PORT [API_KEY [ROUNDS [CALLS]]]");
+		die("usage: bench http://HOST:PORT API_KEY ROUNDS CALLS [CONNINFO]");
 	verdict_host_init_posix(&host);
 	runtime = verdict_runtime_create(&host, &status);
 	if (runtime == NULL ||
 		!verdict_session_init(&session, &host, NULL, VERDICT_CONSISTENCY_SESSION, &status))
 		die(status.message);
 	verdict_client_options_init(&options);
-	options.api_key = argc > 2 && argv[2][0] != '\0' ? argv[2] : NULL;
+	options.api_key = argv[2][0] != '\0' ? argv[2] : NULL;
 
 	/* The bytes. */
 	listener = listen_locally(&local_port);
@@ -294,38 +319,51 @@ main(int argc, char **argv)
 		die("the URL must have a port");
 	*port = '\0';
 	raw = raw_connect(server, port + 1);
+	if (way_count == WAYS)
+	{
+		database = PQconnectdb(argv[5]);
+		if (PQstatus(database) != CONNECTION_OK)
+			die(PQerrorMessage(database));
+		if (clock_getcpuclockid(PQbackendPID(database), &backend_clock) != 0)
+			die("the backend's CPU clock cannot be read");
+	}
 
 	/* The first round warms up and is written over. */
 	for (round = -1; round < rounds; round++)
-		for (w = 0; w < 3; w++)
+		for (w = 0; w < way_count; w++)
 		{
+			clockid_t clock = w == 3 ? backend_clock : CLOCK_PROCESS_CPUTIME_ID;
 			double wall = clock_us(CLOCK_MONOTONIC);
-			double cpu = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+			double cpu = clock_us(clock);
 
-			for (i = 0; i < calls; i++)
-				if (w == 0)
-					raw_call(raw);
-				else if (w == 1)
-					bare_call(easy);
-				else if (!verdict_client_authorize(client, &session, &check, NULL, &allowed,
-												   &status))
-					die(status.message);
+			if (w == 3)
+				sql_calls(database, calls);
+			else
+				for (i = 0; i < calls; i++)
+					if (w == 0)
+						raw_call(raw);
+					else if (w == 1)
+						bare_call(easy);
+					else if (!verdict_client_authorize(client, &session, &check, NULL, &allowed,
+													   &status))
+						die(status.message);
 			ways[w].wall[round < 0 ? 0 : round] = (clock_us(CLOCK_MONOTONIC) - wall) / calls;
-			ways[w].cpu[round < 0 ? 0 : round] = (clock_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) / calls;
+			ways[w].cpu[round < 0 ? 0 : round] = (clock_us(clock) - cpu) / calls;
 		}
 
 	printf("%d rounds of %d calls, %zu bytes a request; us a call (ratio to bare libcurl)\n",
 		   rounds, calls, request_size);
 	printf("%-14s %18s %18s\n", "", "wall", "CPU");
-	for (w = 0; w < 3; w++)
+	for (w = 0; w < way_count; w++)
 	{
 		ways[w].wall[0] = median(ways[w].wall, rounds);
 		ways[w].cpu[0] = median(ways[w].cpu, rounds);
 	}
-	for (w = 0; w < 3; w++)
+	for (w = 0; w < way_count; w++)
 		printf("%-14s %10.1f (%.2f) %11.1f (%.2f)\n", ways[w].name, ways[w].wall[0],
 			   ways[w].wall[0] / ways[1].wall[0], ways[w].cpu[0], ways[w].cpu[0] / ways[1].cpu[0]);
 
+	PQfinish(database);
 	close(raw);
 	close(listener);
 	curl_easy_cleanup(easy);
