@@ -116,6 +116,8 @@ $node->init;
 	$node->start;
 }
 
+# Before 17 an extension has no name of its own for it.
+my $wait_event = $node->pg_version >= 17 ? 'VerdictCall' : 'Extension';
 my %urls = (
 	resolve => 'http://resolver-hangs.invalid:80',
 	connect => "http://127.0.0.1:$peers{connect}",
@@ -165,7 +167,7 @@ END
 	if ($interrupt)
 	{
 		$node->poll_query_until('postgres',
-			"SELECT state = 'active' AND wait_event IN ('Extension', 'VerdictCall') FROM pg_stat_activity WHERE pid = $pid")
+			"SELECT state = 'active' AND wait_event = '$wait_event' FROM pg_stat_activity WHERE pid = $pid")
 		  or die "the call does not wait: $out $err";
 		# Into the middle of the wait, not to its beginning.
 		sleep 0.2;
@@ -249,7 +251,7 @@ like($err, qr/57014.*CONTEXT:.*outcome maybe_applied/s, 'a cancelled change may 
 	$psql->pump until $out =~ /^pid (\d+)$/m;
 	my ($pid) = $out =~ /^pid (\d+)$/m;
 	$node->poll_query_until('postgres',
-		"SELECT wait_event IN ('Extension', 'VerdictCall') FROM pg_stat_activity WHERE pid = $pid");
+		"SELECT wait_event = '$wait_event' FROM pg_stat_activity WHERE pid = $pid");
 	$node->kill9;
 	my $started = time;
 	$psql->finish;

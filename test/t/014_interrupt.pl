@@ -19,6 +19,8 @@ $node->init(allows_streaming => 1);
 $node->append_conf('postgresql.conf', "client_connection_check_interval = 100ms\n");
 $node->start;
 my $url = $instance->url;
+# Before 17 an extension has no name of its own for it.
+my $wait_event = $node->pg_version >= 17 ? 'VerdictCall' : 'Extension';
 $node->safe_psql('postgres', <<"END");
 CREATE EXTENSION verdict;
 CREATE SERVER main FOREIGN DATA WRAPPER verdict OPTIONS (instance_url '$url', read_timeout_ms '55000', retry_owner 'none');
@@ -40,7 +42,7 @@ sub waiting
 	$session{run}->pump until $session{out} =~ /^pid (\d+)$/m;
 	($session{pid}) = $session{out} =~ /^pid (\d+)$/m;
 	$where->poll_query_until('postgres',
-		"SELECT state = 'active' AND wait_event IN ('Extension', 'VerdictCall') FROM pg_stat_activity WHERE pid = $session{pid}")
+		"SELECT state = 'active' AND wait_event = '$wait_event' FROM pg_stat_activity WHERE pid = $session{pid}")
 	  or die "the call does not wait: $session{out} $session{err}";
 	return \%session;
 }
