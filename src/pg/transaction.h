@@ -36,8 +36,9 @@ extern uint64 verdict_transaction_changes(void);
 
 /*
  * Memory of the core that is alive while code that can raise runs.  A held
- * object is freed by verdict_release_*() or at the end of the (sub)transaction
- * that was current when it was held.
+ * object is freed by verdict_release_*(), when the (sub)transaction that was
+ * current when it was held is rolled back, or when the top-level transaction
+ * ends.  When there is no memory to hold it, it is freed and 53200 raised.
  */
 extern void verdict_hold_rows(verdict_rows *rows);
 extern void verdict_release_rows(verdict_rows *rows);
