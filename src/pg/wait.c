@@ -193,7 +193,9 @@ create_set(void)
 {
 	wait_set = verdict_wait_set_create(FIXED_EVENTS + SLOTS);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	/* A single-user backend has no postmaster to outlive. */
+	if (IsUnderPostmaster)
+		AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 }
 
 /*
