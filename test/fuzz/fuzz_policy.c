@@ -15,7 +15,7 @@
 #include "../server/pool.c"
 #include "../server/text.c"
 
-extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check(bool holds)
@@ -35,11 +35,9 @@ check_term(const policy_rule *rule, const policy_term *term)
 }
 
 static void
-check_atom(const policy *policy, const policy_rule *rule,
-		   const policy_atom *atom)
+check_atom(const policy *policy, const policy_rule *rule, const policy_atom *atom)
 {
-	check(policy_find(policy, atom->predicate->name, atom->predicate->arity) ==
-		  atom->predicate);
+	check(policy_find(policy, atom->predicate->name, atom->predicate->arity) == atom->predicate);
 	check(atom->predicate->stratum < policy->strata);
 	for (int i = 0; i < atom->predicate->arity; i++)
 		check_term(rule, &atom->args[i]);
@@ -73,13 +71,13 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	engine_error error = {0};
-	policy	   *policy = policy_parse((const char *) data, size, &error);
-	int			rules = 0;
+	policy *policy = policy_parse((const char *) data, size, &error);
+	int rules = 0;
 
 	if (policy == NULL)
 	{
-		int			line;
-		int			column;
+		int line;
+		int column;
 
 		check(error.code == ENGINE_INVALID_ARGUMENT);
 		check(text_is_utf8(error.message, strlen(error.message)));

@@ -41,15 +41,15 @@ load_policy(engine *engine, engine_error *error)
 engine *
 engine_open(const engine_options *options, engine_error *error)
 {
-	engine	   *engine = memory_alloc(sizeof(*engine));
+	engine *engine = memory_alloc(sizeof(*engine));
 
 	memset(engine, 0, sizeof(*engine));
-	engine->max_query_rows = options->max_query_rows > 0
-		? options->max_query_rows : DEFAULT_QUERY_ROWS;
-	engine->max_list_facts = options->max_list_facts > 0
-		? options->max_list_facts : DEFAULT_LIST_FACTS;
-	engine->max_batch_changes = options->max_batch_changes > 0
-		? options->max_batch_changes : DEFAULT_BATCH_CHANGES;
+	engine->max_query_rows =
+		options->max_query_rows > 0 ? options->max_query_rows : DEFAULT_QUERY_ROWS;
+	engine->max_list_facts =
+		options->max_list_facts > 0 ? options->max_list_facts : DEFAULT_LIST_FACTS;
+	engine->max_batch_changes =
+		options->max_batch_changes > 0 ? options->max_batch_changes : DEFAULT_BATCH_CHANGES;
 	engine->store = store_open(options->path, error);
 	if (engine->store == NULL || !load_policy(engine, error))
 	{
@@ -102,17 +102,15 @@ bool
 engine_authorize(engine *engine, const Verdict__V1__AuthorizeRequest *request,
 				 Verdict__V1__AuthorizeResponse **response, engine_error *error)
 {
-	value_id	goal[3];
-	bool		allowed = false;
-	bool		done;
+	value_id goal[3];
+	bool allowed = false;
+	bool done;
 
-	done = wire_identity(engine, request->actor, "actor", false, &goal[0],
-						 error) &&
-		wire_text(engine, request->action, "action", false, &goal[1], error) &&
-		wire_identity(engine, request->resource, "resource", false, &goal[2],
-					  error) &&
-		evaluator_run(engine->evaluator, engine->policy, "allow", 3, goal,
-					  note_answer, &allowed, error);
+	done = wire_identity(engine, request->actor, "actor", false, &goal[0], error) &&
+		   wire_text(engine, request->action, "action", false, &goal[1], error) &&
+		   wire_identity(engine, request->resource, "resource", false, &goal[2], error) &&
+		   evaluator_run(engine->evaluator, engine->policy, "allow", 3, goal, note_answer, &allowed,
+						 error);
 	if (done)
 	{
 		*response = memory_alloc(sizeof(**response));
@@ -126,19 +124,19 @@ engine_authorize(engine *engine, const Verdict__V1__AuthorizeRequest *request,
 
 typedef struct query
 {
-	engine	   *engine;
+	engine *engine;
 	wire_pattern pattern;
-	row_set		rows;
-	bool		may_be_any;		/* so that a row with an any value may yet come */
-	int			inexpressible;	/* variable that stands for any of a type, or -1 */
-	value_id	inexpressible_type;
+	row_set rows;
+	bool may_be_any;   /* so that a row with an any value may yet come */
+	int inexpressible; /* variable that stands for any of a type, or -1 */
+	value_id inexpressible_type;
 } query;
 
 static bool
 add_row(void *context, const value_id *fact)
 {
-	query	   *query = context;
-	value_id	row[STORE_MAX_ARGUMENTS];
+	query *query = context;
+	value_id row[STORE_MAX_ARGUMENTS];
 
 	if (!wire_match(&query->pattern, fact, row))
 		return true;
@@ -156,23 +154,22 @@ add_row(void *context, const value_id *fact)
 	if (query->pattern.variable_count == 0)
 		return false;
 	return query->rows.any.count <= query->rows.limit &&
-		(query->may_be_any || query->rows.specific.count <= query->rows.limit);
+		   (query->may_be_any || query->rows.specific.count <= query->rows.limit);
 }
 
 static Verdict__V1__QueryResponse *
 query_response(query *query, engine_error *error)
 {
 	Verdict__V1__QueryResponse *response = memory_alloc(sizeof(*response));
-	size_t		width = (size_t) query->pattern.variable_count;
-	size_t		count = row_set_count(&query->rows);
+	size_t width = (size_t) query->pattern.variable_count;
+	size_t count = row_set_count(&query->rows);
 
 	verdict__v1__query_response__init(response);
 	response->truncated = row_set_truncated(&query->rows);
 	if (width > 0)
 		response->variables = memory_alloc(width * sizeof(char *));
 	for (size_t i = 0; i < width; i++)
-		response->variables[response->n_variables++] =
-			memory_copy(query->pattern.names[i]);
+		response->variables[response->n_variables++] = memory_copy(query->pattern.names[i]);
 	if (count > 0)
 		response->rows = memory_alloc(count * sizeof(*response->rows));
 	for (size_t i = 0; i < count; i++)
@@ -201,22 +198,22 @@ query_response(query *query, engine_error *error)
 static bool
 run_query(query *query, engine_error *error)
 {
-	engine	   *engine = query->engine;
+	engine *engine = query->engine;
 	wire_pattern *pattern = &query->pattern;
-	const policy_predicate *predicate = policy_find(engine->policy,
-													pattern->predicate,
-													pattern->count);
+	const policy_predicate *predicate =
+		policy_find(engine->policy, pattern->predicate, pattern->count);
 
 	query->may_be_any = predicate != NULL && predicate->any != 0;
 	query->inexpressible = -1;
 	if (pattern->impossible)
 		return true;
-	if (!evaluator_run(engine->evaluator, engine->policy, pattern->predicate,
-					   pattern->count, pattern->goal, add_row, query, error))
+	if (!evaluator_run(engine->evaluator, engine->policy, pattern->predicate, pattern->count,
+					   pattern->goal, add_row, query, error))
 		return false;
 	if (query->inexpressible >= 0)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "pattern.args[%d]: the policy allows any %s here, which a row can only say of a variable with that type: ask for ?%s:%s",
+						   "pattern.args[%d]: the policy allows any %s here, which a row can only "
+						   "say of a variable with that type: ask for ?%s:%s",
 						   pattern->first[query->inexpressible],
 						   store_type_name(engine->store, query->inexpressible_type),
 						   pattern->names[query->inexpressible],
@@ -228,22 +225,21 @@ bool
 engine_query(engine *engine, const Verdict__V1__QueryRequest *request,
 			 Verdict__V1__QueryResponse **response, engine_error *error)
 {
-	query		query = {0};
-	bool		done;
+	query query = {0};
+	bool done;
 
 	if (request->pattern == NULL)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "pattern: is missing");
 	query.engine = engine;
-	done = wire_check_identifier(request->pattern->predicate,
-								 "pattern.predicate", error) &&
-		wire_check_allow(request->pattern->predicate, request->pattern->n_args,
-						 "pattern", error) &&
+	done =
+		wire_check_identifier(request->pattern->predicate, "pattern.predicate", error) &&
+		wire_check_allow(request->pattern->predicate, request->pattern->n_args, "pattern", error) &&
 		wire_read_pattern(engine, request->pattern, &query.pattern, error);
 	query.rows.pool = &engine->pool;
 	query.rows.width = (size_t) query.pattern.variable_count;
-	query.rows.limit = request->limit == 0 ||
-		request->limit > engine->max_query_rows
-		? engine->max_query_rows : request->limit;
+	query.rows.limit = request->limit == 0 || request->limit > engine->max_query_rows
+						   ? engine->max_query_rows
+						   : request->limit;
 	done = done && run_query(&query, error);
 	if (done)
 	{
@@ -264,16 +260,16 @@ engine_query(engine *engine, const Verdict__V1__QueryRequest *request,
 
 typedef struct listing
 {
-	engine	   *engine;
+	engine *engine;
 	wire_pattern pattern;
-	bool		everything;		/* no arguments: every fact of the predicate */
-	uint8_t		hash[SHA256_DIGEST_LENGTH];
-	size_t		limit;
+	bool everything; /* no arguments: every fact of the predicate */
+	uint8_t hash[SHA256_DIGEST_LENGTH];
+	size_t limit;
 	Verdict__V1__ListFactsResponse *response;
 	/* The last fact of the page. */
 	const relation *last;
-	value_id	last_args[STORE_MAX_ARGUMENTS];
-	bool		more;
+	value_id last_args[STORE_MAX_ARGUMENTS];
+	bool more;
 } listing;
 
 static void
@@ -286,7 +282,7 @@ put_number(uint8_t *bytes, int64_t number)
 static int64_t
 get_number(const uint8_t *bytes)
 {
-	uint64_t	number = 0;
+	uint64_t number = 0;
 
 	for (int i = 0; i < 8; i++)
 		number = number << 8 | bytes[i];
@@ -297,8 +293,8 @@ static void
 hash_pattern(listing *listing, const Verdict__V1__Pattern *pattern)
 {
 	static const Verdict__V1__Pattern none = VERDICT__V1__PATTERN__INIT;
-	size_t		size;
-	uint8_t    *packed;
+	size_t size;
+	uint8_t *packed;
 
 	if (pattern == NULL)
 		pattern = &none;
@@ -312,8 +308,8 @@ static void
 write_next(listing *listing)
 {
 	ProtobufCBinaryData *next = &listing->response->next;
-	int			arity = relation_arity(listing->last);
-	uint8_t    *at;
+	int arity = relation_arity(listing->last);
+	uint8_t *at;
 
 	next->len = NEXT_HEADER + 8 + 8 * (size_t) arity;
 	next->data = memory_alloc(next->len);
@@ -327,22 +323,20 @@ write_next(listing *listing)
 
 /* The place a next stands for: its relation and the values of the last fact. */
 static bool
-read_next(const listing *listing, const ProtobufCBinaryData *next,
-		  relation **relation, value_id *args, engine_error *error)
+read_next(const listing *listing, const ProtobufCBinaryData *next, relation **relation,
+		  value_id *args, engine_error *error)
 {
 	const uint8_t *at = next->data + NEXT_HEADER;
-	int64_t		number;
+	int64_t number;
 
 	if (next->len < NEXT_HEADER + 8 || (next->len - NEXT_HEADER) % 8 != 0 ||
 		next->data[0] != NEXT_VERSION)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
 						   "after: is not the next of an earlier answer");
 	if (memcmp(next->data + 1, listing->hash, sizeof(listing->hash)) != 0)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "after: belongs to another pattern");
+		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "after: belongs to another pattern");
 	number = get_number(at);
-	*relation = number < 1 ? NULL
-		: store_next_relation(listing->engine->store, number - 1, NULL);
+	*relation = number < 1 ? NULL : store_next_relation(listing->engine->store, number - 1, NULL);
 	if (*relation == NULL || relation_number(*relation) != number ||
 		next->len != NEXT_HEADER + 8 + 8 * (size_t) relation_arity(*relation))
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
@@ -353,12 +347,11 @@ read_next(const listing *listing, const ProtobufCBinaryData *next,
 }
 
 static bool
-add_fact(listing *listing, const relation *relation, const value_id *args,
-		 engine_error *error)
+add_fact(listing *listing, const relation *relation, const value_id *args, engine_error *error)
 {
 	Verdict__V1__ListFactsResponse *response = listing->response;
 	Verdict__V1__Fact *fact = memory_alloc(sizeof(*fact));
-	size_t		arity = (size_t) relation_arity(relation);
+	size_t arity = (size_t) relation_arity(relation);
 
 	verdict__v1__fact__init(fact);
 	fact->predicate = memory_copy(relation_predicate(relation));
@@ -381,27 +374,24 @@ add_fact(listing *listing, const relation *relation, const value_id *args,
 
 /* The facts of one relation after a place in it, as far as the page has room. */
 static bool
-list_relation(listing *listing, relation *relation, const value_id *after,
-			  engine_error *error)
+list_relation(listing *listing, relation *relation, const value_id *after, engine_error *error)
 {
-	static const value_id open[STORE_MAX_ARGUMENTS];	/* all VALUE_ANY */
-	value_id	args[STORE_MAX_ARGUMENTS];
-	value_id	values[STORE_MAX_ARGUMENTS];
-	store_scan	scan;
-	bool		found;
-	bool		done;
+	static const value_id open[STORE_MAX_ARGUMENTS]; /* all VALUE_ANY */
+	value_id args[STORE_MAX_ARGUMENTS];
+	value_id values[STORE_MAX_ARGUMENTS];
+	store_scan scan;
+	bool found;
+	bool done;
 
-	if (!store_scan_open(listing->engine->store, relation, listing->everything
-						 ? open : listing->pattern.goal, after, &scan, error))
+	if (!store_scan_open(listing->engine->store, relation,
+						 listing->everything ? open : listing->pattern.goal, after, &scan, error))
 		return false;
 	for (;;)
 	{
-		done = store_scan_next(listing->engine->store, &scan, args, &found,
-							   error);
+		done = store_scan_next(listing->engine->store, &scan, args, &found, error);
 		if (!done || !found)
 			break;
-		if (!listing->everything &&
-			!wire_match(&listing->pattern, args, values))
+		if (!listing->everything && !wire_match(&listing->pattern, args, values))
 			continue;
 		if (listing->response->n_facts == listing->limit)
 		{
@@ -417,11 +407,11 @@ list_relation(listing *listing, relation *relation, const value_id *after,
 }
 
 static bool
-run_listing(listing *listing, const char *predicate,
-			const ProtobufCBinaryData *next, engine_error *error)
+run_listing(listing *listing, const char *predicate, const ProtobufCBinaryData *next,
+			engine_error *error)
 {
-	value_id	after[STORE_MAX_ARGUMENTS];
-	relation   *relation = NULL;
+	value_id after[STORE_MAX_ARGUMENTS];
+	relation *relation = NULL;
 
 	if (next->len > 0)
 	{
@@ -434,14 +424,13 @@ run_listing(listing *listing, const char *predicate,
 		/* Arguments are given: one relation. */
 		if (next->len > 0 || listing->pattern.impossible)
 			return true;
-		relation = store_relation(listing->engine->store, predicate,
-								  listing->pattern.count, false);
+		relation = store_relation(listing->engine->store, predicate, listing->pattern.count, false);
 		return relation == NULL || list_relation(listing, relation, NULL, error);
 	}
 	while (!listing->more)
 	{
-		relation = store_next_relation(listing->engine->store, relation == NULL
-									   ? 0 : relation_number(relation),
+		relation = store_next_relation(listing->engine->store,
+									   relation == NULL ? 0 : relation_number(relation),
 									   predicate[0] == '\0' ? NULL : predicate);
 		if (relation == NULL)
 			break;
@@ -455,36 +444,34 @@ bool
 engine_list_facts(engine *engine, const Verdict__V1__ListFactsRequest *request,
 				  Verdict__V1__ListFactsResponse **response, engine_error *error)
 {
-	listing		listing = {0};
+	listing listing = {0};
 	const Verdict__V1__Pattern *pattern = request->pattern;
 	const char *predicate = pattern == NULL ? "" : pattern->predicate;
-	bool		done = true;
+	bool done = true;
 
 	listing.engine = engine;
 	listing.everything = pattern == NULL || pattern->n_args == 0;
-	listing.limit = request->limit == 0 ||
-		request->limit > engine->max_list_facts
-		? engine->max_list_facts : request->limit;
+	listing.limit = request->limit == 0 || request->limit > engine->max_list_facts
+						? engine->max_list_facts
+						: request->limit;
 	if (predicate[0] != '\0' || !listing.everything)
 		done = wire_check_identifier(predicate, "pattern.predicate", error);
 	if (done && !listing.everything)
 		done = wire_check_allow(predicate, pattern->n_args, "pattern", error) &&
-			wire_read_pattern(engine, pattern, &listing.pattern, error);
+			   wire_read_pattern(engine, pattern, &listing.pattern, error);
 	if (done)
 	{
 		hash_pattern(&listing, pattern);
 		listing.response = memory_alloc(sizeof(*listing.response));
 		verdict__v1__list_facts_response__init(listing.response);
-		listing.response->facts = memory_alloc(listing.limit *
-											   sizeof(Verdict__V1__Fact *));
+		listing.response->facts = memory_alloc(listing.limit * sizeof(Verdict__V1__Fact *));
 		done = run_listing(&listing, predicate, &request->after, error);
 		if (done && listing.more)
 			write_next(&listing);
 		if (done)
 			*response = listing.response;
 		else
-			verdict__v1__list_facts_response__free_unpacked(listing.response,
-															NULL);
+			verdict__v1__list_facts_response__free_unpacked(listing.response, NULL);
 	}
 	return finish(engine, done);
 }
@@ -496,7 +483,7 @@ engine_get_policy(engine *engine, const Verdict__V1__GetPolicyRequest *request,
 				  Verdict__V1__GetPolicyResponse **response, engine_error *error)
 {
 	const char *text;
-	bool		done;
+	bool done;
 
 	(void) request;
 	done = store_get_policy(engine->store, &engine->pool, &text, error);

@@ -30,25 +30,25 @@ typedef enum engine_code
 {
 	ENGINE_OK = 0,
 	ENGINE_INVALID_ARGUMENT = 3,
-	ENGINE_RESOURCE_EXHAUSTED = 8,	/* memory, or the largest evaluation allowed */
+	ENGINE_RESOURCE_EXHAUSTED = 8, /* memory, or the largest evaluation allowed */
 	ENGINE_FAILED_PRECONDITION = 9,
 	ENGINE_ABORTED = 10,
-	ENGINE_INTERNAL = 13		/* SQLite failed: disk full, damaged file, ... */
+	ENGINE_INTERNAL = 13 /* SQLite failed: disk full, damaged file, ... */
 } engine_code;
 
 typedef struct engine_error
 {
 	engine_code code;
-	char		message[512];	/* UTF-8, no control characters */
+	char message[512]; /* UTF-8, no control characters */
 } engine_error;
 
 typedef struct engine_options
 {
-	const char *path;			/* of the SQLite file; made when it is absent */
+	const char *path; /* of the SQLite file; made when it is absent */
 	/* The caps of the wire contract; 0 = its default. */
-	uint32_t	max_query_rows; /* 100,000 */
-	uint32_t	max_list_facts; /* 10,000 */
-	uint32_t	max_batch_changes;	/* 10,000 */
+	uint32_t max_query_rows;	/* 100,000 */
+	uint32_t max_list_facts;	/* 10,000 */
+	uint32_t max_batch_changes; /* 10,000 */
 } engine_options;
 
 /*
@@ -64,36 +64,27 @@ extern void engine_close(engine *engine);
  * The place in history that answers are served at: the generation (from 1) and
  * the number of mutations applied.  A standalone instance sends neither.
  */
-extern void engine_position(const engine *engine, uint64_t *generation,
-							uint64_t *position);
+extern void engine_position(const engine *engine, uint64_t *generation, uint64_t *position);
 
 /* Reads.  They see every mutation acknowledged before. */
 
-extern bool engine_authorize(engine *engine,
-							 const Verdict__V1__AuthorizeRequest *request,
-							 Verdict__V1__AuthorizeResponse **response,
-							 engine_error *error);
+extern bool engine_authorize(engine *engine, const Verdict__V1__AuthorizeRequest *request,
+							 Verdict__V1__AuthorizeResponse **response, engine_error *error);
 /*
  * Rows are a set; rows that hold an any value (a Value whose kind is not set)
  * come first.  limit 0, or one above the cap, means the cap.
  */
-extern bool engine_query(engine *engine,
-						 const Verdict__V1__QueryRequest *request,
-						 Verdict__V1__QueryResponse **response,
-						 engine_error *error);
+extern bool engine_query(engine *engine, const Verdict__V1__QueryRequest *request,
+						 Verdict__V1__QueryResponse **response, engine_error *error);
 /*
  * Stored facts only, in a fixed order.  A pattern that is missing lists
  * everything.  after is empty or the next of an earlier answer to the same
  * pattern, else invalid_argument.
  */
-extern bool engine_list_facts(engine *engine,
-							  const Verdict__V1__ListFactsRequest *request,
-							  Verdict__V1__ListFactsResponse **response,
-							  engine_error *error);
-extern bool engine_get_policy(engine *engine,
-							  const Verdict__V1__GetPolicyRequest *request,
-							  Verdict__V1__GetPolicyResponse **response,
-							  engine_error *error);
+extern bool engine_list_facts(engine *engine, const Verdict__V1__ListFactsRequest *request,
+							  Verdict__V1__ListFactsResponse **response, engine_error *error);
+extern bool engine_get_policy(engine *engine, const Verdict__V1__GetPolicyRequest *request,
+							  Verdict__V1__GetPolicyResponse **response, engine_error *error);
 
 /* Mutations. */
 
@@ -113,7 +104,7 @@ typedef struct engine_mutation
 	/* The request struct of that method. */
 	const ProtobufCMessage *request;
 	/* Fingerprint of the API key (SHA-256); all zero when there is no key. */
-	uint8_t		caller[ENGINE_CALLER_SIZE];
+	uint8_t caller[ENGINE_CALLER_SIZE];
 	/* The Idempotency-Key header, already checked for form; NULL when absent. */
 	const char *key;
 } engine_mutation;
@@ -121,8 +112,8 @@ typedef struct engine_mutation
 typedef struct engine_answer
 {
 	ProtobufCMessage *response; /* the response struct of the method */
-	uint64_t	position;		/* that this mutation took when it was applied */
-	bool		replayed;		/* applied earlier under the same key */
+	uint64_t position;			/* that this mutation took when it was applied */
+	bool replayed;				/* applied earlier under the same key */
 } engine_answer;
 
 /*
@@ -132,8 +123,8 @@ typedef struct engine_answer
  * one is failed_precondition, one that is held (see below) is aborted.  Payloads
  * are compared as messages, not as bytes of one wire format.
  */
-extern bool engine_mutate(engine *engine, const engine_mutation *mutation,
-						  engine_answer *answer, engine_error *error);
+extern bool engine_mutate(engine *engine, const engine_mutation *mutation, engine_answer *answer,
+						  engine_error *error);
 
 /*
  * engine_mutate() runs to its end, so "still running" exists only for a mutation
@@ -145,8 +136,7 @@ extern bool engine_mutate(engine *engine, const engine_mutation *mutation,
  * engine_mutate() of that mutation, or when the mutation is dropped.  Only a
  * mutation whose engine_hold() returned true may be released.
  */
-extern bool engine_hold(engine *engine, const engine_mutation *mutation,
-						engine_error *error);
+extern bool engine_hold(engine *engine, const engine_mutation *mutation, engine_error *error);
 extern void engine_release(engine *engine, const engine_mutation *mutation);
 
-#endif							/* VERDICT_SERVER_ENGINE_H */
+#endif /* VERDICT_SERVER_ENGINE_H */

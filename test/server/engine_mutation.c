@@ -19,15 +19,15 @@
 /* A mutation's key, and the hash of its payload. */
 typedef struct claim
 {
-	bool		keyed;
-	store_key	key;
-	uint8_t		payload[STORE_HASH_SIZE];
+	bool keyed;
+	store_key key;
+	uint8_t payload[STORE_HASH_SIZE];
 } claim;
 
 struct held_key
 {
-	claim		claim;
-	held_key   *next;
+	claim claim;
+	held_key *next;
 };
 
 static const struct
@@ -35,36 +35,26 @@ static const struct
 	const char *name;
 	const ProtobufCMessageDescriptor *request;
 	const ProtobufCMessageDescriptor *response;
-}			methods[] = {
-	[ENGINE_INSERT_FACT] = {
-		"verdict.v1.VerdictService/InsertFact",
-		&verdict__v1__insert_fact_request__descriptor,
-		&verdict__v1__insert_fact_response__descriptor
-	},
-	[ENGINE_DELETE_FACT] = {
-		"verdict.v1.VerdictService/DeleteFact",
-		&verdict__v1__delete_fact_request__descriptor,
-		&verdict__v1__delete_fact_response__descriptor
-	},
-	[ENGINE_BATCH_FACTS] = {
-		"verdict.v1.VerdictService/BatchFacts",
-		&verdict__v1__batch_facts_request__descriptor,
-		&verdict__v1__batch_facts_response__descriptor
-	},
-	[ENGINE_SET_POLICY] = {
-		"verdict.v1.VerdictService/SetPolicy",
-		&verdict__v1__set_policy_request__descriptor,
-		&verdict__v1__set_policy_response__descriptor
-	}
-};
+} methods[] = {[ENGINE_INSERT_FACT] = {"verdict.v1.VerdictService/InsertFact",
+									   &verdict__v1__insert_fact_request__descriptor,
+									   &verdict__v1__insert_fact_response__descriptor},
+			   [ENGINE_DELETE_FACT] = {"verdict.v1.VerdictService/DeleteFact",
+									   &verdict__v1__delete_fact_request__descriptor,
+									   &verdict__v1__delete_fact_response__descriptor},
+			   [ENGINE_BATCH_FACTS] = {"verdict.v1.VerdictService/BatchFacts",
+									   &verdict__v1__batch_facts_request__descriptor,
+									   &verdict__v1__batch_facts_response__descriptor},
+			   [ENGINE_SET_POLICY] = {"verdict.v1.VerdictService/SetPolicy",
+									  &verdict__v1__set_policy_request__descriptor,
+									  &verdict__v1__set_policy_response__descriptor}};
 
 /* Keys. */
 
 static void
 make_claim(engine *engine, const engine_mutation *mutation, claim *claim)
 {
-	size_t		size;
-	uint8_t    *packed;
+	size_t size;
+	uint8_t *packed;
 
 	memset(claim, 0, sizeof(*claim));
 	claim->keyed = mutation->key != NULL;
@@ -72,8 +62,7 @@ make_claim(engine *engine, const engine_mutation *mutation, claim *claim)
 		return;
 	memcpy(claim->key.caller, mutation->caller, STORE_HASH_SIZE);
 	claim->key.method = methods[mutation->method].name;
-	SHA256((const uint8_t *) mutation->key, strlen(mutation->key),
-		   claim->key.hash);
+	SHA256((const uint8_t *) mutation->key, strlen(mutation->key), claim->key.hash);
 	/* The message packed anew is the same whichever wire format brought it. */
 	size = protobuf_c_message_get_packed_size(mutation->request);
 	packed = pool_alloc(&engine->pool, size);
@@ -85,8 +74,7 @@ static bool
 same_key(const store_key *a, const store_key *b)
 {
 	return memcmp(a->caller, b->caller, STORE_HASH_SIZE) == 0 &&
-		strcmp(a->method, b->method) == 0 &&
-		memcmp(a->hash, b->hash, STORE_HASH_SIZE) == 0;
+		   strcmp(a->method, b->method) == 0 && memcmp(a->hash, b->hash, STORE_HASH_SIZE) == 0;
 }
 
 static bool
@@ -119,8 +107,7 @@ check_key(engine *engine, const claim *claim, bool *found, store_record *record,
 	if (!claim->keyed)
 		return true;
 	if (!check_held(engine, claim, error) ||
-		!store_find_record(engine->store, &claim->key, &engine->pool, found,
-						   record, error))
+		!store_find_record(engine->store, &claim->key, &engine->pool, found, record, error))
 		return false;
 	if (*found && memcmp(record->payload, claim->payload, STORE_HASH_SIZE) != 0)
 		return other_payload(error);
@@ -128,19 +115,18 @@ check_key(engine *engine, const claim *claim, bool *found, store_record *record,
 }
 
 bool
-engine_hold(engine *engine, const engine_mutation *mutation,
-			engine_error *error)
+engine_hold(engine *engine, const engine_mutation *mutation, engine_error *error)
 {
-	claim		claim;
+	claim claim;
 	store_record record;
-	bool		found;
-	bool		done;
+	bool found;
+	bool done;
 
 	make_claim(engine, mutation, &claim);
 	done = check_key(engine, &claim, &found, &record, error);
 	if (done && claim.keyed && !found)
 	{
-		held_key   *held = memory_alloc(sizeof(*held));
+		held_key *held = memory_alloc(sizeof(*held));
 
 		held->claim = claim;
 		held->next = engine->held;
@@ -153,12 +139,12 @@ engine_hold(engine *engine, const engine_mutation *mutation,
 void
 engine_release(engine *engine, const engine_mutation *mutation)
 {
-	claim		claim;
+	claim claim;
 
 	make_claim(engine, mutation, &claim);
 	for (held_key **link = &engine->held; *link != NULL; link = &(*link)->next)
 	{
-		held_key   *held = *link;
+		held_key *held = *link;
 
 		if (claim.keyed && same_key(&held->claim.key, &claim.key))
 		{
@@ -175,7 +161,7 @@ engine_release_all(engine *engine)
 {
 	while (engine->held != NULL)
 	{
-		held_key   *held = engine->held;
+		held_key *held = engine->held;
 
 		engine->held = held->next;
 		free(held);
@@ -185,20 +171,17 @@ engine_release_all(engine *engine)
 /* The four methods, inside the transaction. */
 
 static bool
-change_fact(engine *engine, const Verdict__V1__Fact *fact, bool insert,
-			const char *place, bool *changed, engine_error *error)
+change_fact(engine *engine, const Verdict__V1__Fact *fact, bool insert, const char *place,
+			bool *changed, engine_error *error)
 {
-	wire_fact	read;
-	bool		done;
+	wire_fact read;
+	bool done;
 
 	*changed = false;
 	done = wire_read_fact(engine, fact, place, insert, &read, error);
 	if (done && read.relation != NULL)
-		done = insert
-			? store_insert_fact(engine->store, read.relation, read.args, changed,
-								error)
-			: store_delete_fact(engine->store, read.relation, read.args, changed,
-								error);
+		done = insert ? store_insert_fact(engine->store, read.relation, read.args, changed, error)
+					  : store_delete_fact(engine->store, read.relation, read.args, changed, error);
 	store_forget(engine->store);
 	return done;
 }
@@ -207,36 +190,32 @@ static bool
 apply_batch(engine *engine, const Verdict__V1__BatchFactsRequest *request,
 			Verdict__V1__BatchFactsResponse *response, engine_error *error)
 {
-	char		place[PLACE_SIZE];
+	char place[PLACE_SIZE];
 
 	if (request->n_changes > engine->max_batch_changes)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "changes: %zu changes, this instance takes %" PRIu32
-						   " at a time", request->n_changes,
-						   engine->max_batch_changes);
+						   "changes: %zu changes, this instance takes %" PRIu32 " at a time",
+						   request->n_changes, engine->max_batch_changes);
 	for (size_t i = 0; i < request->n_changes; i++)
 	{
 		const Verdict__V1__FactChange *change = request->changes[i];
-		bool		changed;
+		bool changed;
 
 		switch (change->change_case)
 		{
 			case VERDICT__V1__FACT_CHANGE__CHANGE_INSERT:
 				snprintf(place, sizeof(place), "changes[%zu].insert", i);
-				if (!change_fact(engine, change->insert, true, place, &changed,
-								 error))
+				if (!change_fact(engine, change->insert, true, place, &changed, error))
 					return false;
 				break;
 			case VERDICT__V1__FACT_CHANGE__CHANGE_DELETE:
 				snprintf(place, sizeof(place), "changes[%zu].delete", i);
-				if (!change_fact(engine, change->delete_, false, place, &changed,
-								 error))
+				if (!change_fact(engine, change->delete_, false, place, &changed, error))
 					return false;
 				break;
 			default:
 				return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-								   "changes[%zu]: neither insert nor delete is set",
-								   i);
+								   "changes[%zu]: neither insert nor delete is set", i);
 		}
 		response->changed += changed;
 	}
@@ -244,54 +223,51 @@ apply_batch(engine *engine, const Verdict__V1__BatchFactsRequest *request,
 }
 
 static bool
-apply_policy(engine *engine, const Verdict__V1__SetPolicyRequest *request,
-			 policy **fresh, engine_error *error)
+apply_policy(engine *engine, const Verdict__V1__SetPolicyRequest *request, policy **fresh,
+			 engine_error *error)
 {
 	*fresh = policy_parse(request->policy, strlen(request->policy), error);
 	return *fresh != NULL && policy_link(*fresh, engine->store, error) &&
-		store_set_policy(engine->store, request->policy, error);
+		   store_set_policy(engine->store, request->policy, error);
 }
 
 /* Runs the mutation; a policy that it sets is put into *fresh. */
 static bool
-apply(engine *engine, const engine_mutation *mutation,
-	  ProtobufCMessage *response, policy **fresh, engine_error *error)
+apply(engine *engine, const engine_mutation *mutation, ProtobufCMessage *response, policy **fresh,
+	  engine_error *error)
 {
-	bool		changed;
-	bool		done;
+	bool changed;
+	bool done;
 
 	switch (mutation->method)
 	{
 		case ENGINE_INSERT_FACT:
-			done = change_fact(engine, ((const Verdict__V1__InsertFactRequest *)
-										mutation->request)->fact,
+			done = change_fact(engine,
+							   ((const Verdict__V1__InsertFactRequest *) mutation->request)->fact,
 							   true, "fact", &changed, error);
 			if (done)
 				((Verdict__V1__InsertFactResponse *) response)->changed = changed;
 			return done;
 		case ENGINE_DELETE_FACT:
-			done = change_fact(engine, ((const Verdict__V1__DeleteFactRequest *)
-										mutation->request)->fact,
+			done = change_fact(engine,
+							   ((const Verdict__V1__DeleteFactRequest *) mutation->request)->fact,
 							   false, "fact", &changed, error);
 			if (done)
 				((Verdict__V1__DeleteFactResponse *) response)->changed = changed;
 			return done;
 		case ENGINE_BATCH_FACTS:
-			return apply_batch(engine, (const Verdict__V1__BatchFactsRequest *)
-							   mutation->request,
-							   (Verdict__V1__BatchFactsResponse *) response,
-							   error);
+			return apply_batch(engine, (const Verdict__V1__BatchFactsRequest *) mutation->request,
+							   (Verdict__V1__BatchFactsResponse *) response, error);
 		case ENGINE_SET_POLICY:
-			return apply_policy(engine, (const Verdict__V1__SetPolicyRequest *)
-								mutation->request, fresh, error);
+			return apply_policy(engine, (const Verdict__V1__SetPolicyRequest *) mutation->request,
+								fresh, error);
 	}
 	return engine_fail(error, ENGINE_INTERNAL, "no such mutation");
 }
 
 static bool
-record_answer(engine *engine, const claim *claim,
-			  const ProtobufCMessage *response, uint64_t position,
-			  engine_error *error)
+record_answer(engine *engine, const claim *claim, const ProtobufCMessage *response,
+			  uint64_t position, engine_error *error)
 {
 	store_record record;
 
@@ -306,13 +282,12 @@ record_answer(engine *engine, const claim *claim,
 }
 
 static bool
-run_mutation(engine *engine, const engine_mutation *mutation,
-			 const claim *claim, engine_answer *answer, engine_error *error)
+run_mutation(engine *engine, const engine_mutation *mutation, const claim *claim,
+			 engine_answer *answer, engine_error *error)
 {
-	const ProtobufCMessageDescriptor *descriptor =
-		methods[mutation->method].response;
+	const ProtobufCMessageDescriptor *descriptor = methods[mutation->method].response;
 	ProtobufCMessage *response = memory_alloc(descriptor->sizeof_message);
-	policy	   *fresh = NULL;
+	policy *fresh = NULL;
 
 	protobuf_c_message_init(descriptor, response);
 	if (!store_begin(engine->store, error))
@@ -340,25 +315,23 @@ run_mutation(engine *engine, const engine_mutation *mutation,
 }
 
 bool
-engine_mutate(engine *engine, const engine_mutation *mutation,
-			  engine_answer *answer, engine_error *error)
+engine_mutate(engine *engine, const engine_mutation *mutation, engine_answer *answer,
+			  engine_error *error)
 {
-	claim		claim;
+	claim claim;
 	store_record record;
-	bool		done;
+	bool done;
 
 	memset(answer, 0, sizeof(*answer));
 	if (mutation->request->descriptor != methods[mutation->method].request)
-		return engine_fail(error, ENGINE_INTERNAL,
-						   "the request is not one of its method");
+		return engine_fail(error, ENGINE_INTERNAL, "the request is not one of its method");
 	make_claim(engine, mutation, &claim);
 	done = check_key(engine, &claim, &answer->replayed, &record, error);
 	if (done && answer->replayed)
 	{
 		answer->position = record.position;
-		answer->response = protobuf_c_message_unpack(methods[mutation->method].response,
-													 NULL, record.answer_size,
-													 record.answer);
+		answer->response = protobuf_c_message_unpack(methods[mutation->method].response, NULL,
+													 record.answer_size, record.answer);
 		if (answer->response == NULL)
 			done = engine_fail(error, ENGINE_INTERNAL,
 							   "the answer stored with the idempotency key is damaged");

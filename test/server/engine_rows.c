@@ -9,7 +9,7 @@
 static size_t
 hash_row(const value_id *row, size_t width)
 {
-	uint64_t	hash = 0;
+	uint64_t hash = 0;
 
 	for (size_t i = 0; i < width; i++)
 	{
@@ -23,17 +23,15 @@ hash_row(const value_id *row, size_t width)
 static void
 grow_table(row_set *set, row_list *list)
 {
-	size_t		size = list->table_size > 0 ? list->table_size * 2 : 16;
+	size_t size = list->table_size > 0 ? list->table_size * 2 : 16;
 
 	if (list->table_size > 0)
-		pool_free(set->pool, list->table,
-				  list->table_size * sizeof(*list->table));
+		pool_free(set->pool, list->table, list->table_size * sizeof(*list->table));
 	list->table = pool_zero(set->pool, size * sizeof(*list->table));
 	list->table_size = size;
 	for (size_t i = 0; i < list->count; i++)
 	{
-		size_t		slot = hash_row(list->values + i * set->width, set->width) &
-			(size - 1);
+		size_t slot = hash_row(list->values + i * set->width, set->width) & (size - 1);
 
 		while (list->table[slot] != 0)
 			slot = (slot + 1) & (size - 1);
@@ -44,8 +42,8 @@ grow_table(row_set *set, row_list *list)
 static void
 add(row_set *set, row_list *list, const value_id *row)
 {
-	size_t		bytes = set->width * sizeof(value_id);
-	size_t		slot;
+	size_t bytes = set->width * sizeof(value_id);
+	size_t slot;
 
 	if (list->count > set->limit)
 		return;
@@ -54,15 +52,15 @@ add(row_set *set, row_list *list, const value_id *row)
 	slot = hash_row(row, set->width) & (list->table_size - 1);
 	while (list->table[slot] != 0)
 	{
-		if (bytes == 0 || memcmp(list->values + (list->table[slot] - 1) *
-								 set->width, row, bytes) == 0)
+		if (bytes == 0 ||
+			memcmp(list->values + (list->table[slot] - 1) * set->width, row, bytes) == 0)
 			return;
 		slot = (slot + 1) & (list->table_size - 1);
 	}
 	if (list->count == list->room)
 	{
-		size_t		room = list->room > 0 ? list->room * 2 : 16;
-		value_id   *values = pool_alloc(set->pool, room * bytes);
+		size_t room = list->room > 0 ? list->room * 2 : 16;
+		value_id *values = pool_alloc(set->pool, room * bytes);
 
 		if (list->count > 0)
 		{
@@ -99,8 +97,7 @@ row_set_truncated(const row_set *set)
 size_t
 row_set_count(const row_set *set)
 {
-	return row_set_truncated(set) ? set->limit
-		: set->any.count + set->specific.count;
+	return row_set_truncated(set) ? set->limit : set->any.count + set->specific.count;
 }
 
 const value_id *

@@ -17,8 +17,7 @@ check_text(const char *text, const char *place, engine_error *error)
 {
 	if (text_is_utf8(text, strlen(text)))
 		return true;
-	return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-					   "%s: the text is not valid UTF-8", place);
+	return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: the text is not valid UTF-8", place);
 }
 
 bool
@@ -28,32 +27,31 @@ wire_check_identifier(const char *text, const char *place, engine_error *error)
 		return true;
 	if (text[0] == '\0')
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is empty", place);
-	return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-					   "%s: \"%.40s\" is not an identifier (letters, digits and underscores, at most %d)",
-					   place, text, TEXT_MAX_IDENTIFIER);
+	return engine_fail(
+		error, ENGINE_INVALID_ARGUMENT,
+		"%s: \"%.40s\" is not an identifier (letters, digits and underscores, at most %d)", place,
+		text, TEXT_MAX_IDENTIFIER);
 }
 
 bool
-wire_check_allow(const char *predicate, size_t count, const char *place,
-				 engine_error *error)
+wire_check_allow(const char *predicate, size_t count, const char *place, engine_error *error)
 {
 	if (strcmp(predicate, "allow") != 0 || count == 3)
 		return true;
 	return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-					   "%s.args: allow takes 3 arguments (actor, action, resource), not %zu",
-					   place, count);
+					   "%s.args: allow takes 3 arguments (actor, action, resource), not %zu", place,
+					   count);
 }
 
 bool
-wire_identity(engine *engine, const Verdict__V1__Identity *identity,
-			  const char *place, bool add, value_id *id, engine_error *error)
+wire_identity(engine *engine, const Verdict__V1__Identity *identity, const char *place, bool add,
+			  value_id *id, engine_error *error)
 {
 	store_value value = {0};
-	char		part[PLACE_SIZE];
+	char part[PLACE_SIZE];
 
 	if (identity == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing",
-						   place);
+		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
 	snprintf(part, sizeof(part), "%s.type", place);
 	if (!wire_check_identifier(identity->type, part, error))
 		return false;
@@ -69,23 +67,23 @@ wire_identity(engine *engine, const Verdict__V1__Identity *identity,
 }
 
 bool
-wire_text(engine *engine, const char *text, const char *place, bool add,
-		  value_id *id, engine_error *error)
+wire_text(engine *engine, const char *text, const char *place, bool add, value_id *id,
+		  engine_error *error)
 {
 	store_value value = {0};
 
 	value.kind = STORE_STRING;
 	value.text = text;
 	return check_text(text, place, error) &&
-		store_find_value(engine->store, &value, add, id, error);
+		   store_find_value(engine->store, &value, add, id, error);
 }
 
 static bool
-wire_value(engine *engine, const Verdict__V1__Value *wire, const char *place,
-		   bool add, value_id *id, engine_error *error)
+wire_value(engine *engine, const Verdict__V1__Value *wire, const char *place, bool add,
+		   value_id *id, engine_error *error)
 {
 	store_value value = {0};
-	char		part[PLACE_SIZE];
+	char part[PLACE_SIZE];
 
 	switch (wire == NULL ? VERDICT__V1__VALUE__KIND__NOT_SET : wire->kind_case)
 	{
@@ -104,20 +102,18 @@ wire_value(engine *engine, const Verdict__V1__Value *wire, const char *place,
 			value.integer = wire->boolean ? 1 : 0;
 			return store_find_value(engine->store, &value, add, id, error);
 		default:
-			return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-							   "%s: the value is not set", place);
+			return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: the value is not set", place);
 	}
 }
 
 bool
-wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place,
-			   bool add, wire_fact *result, engine_error *error)
+wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place, bool add,
+			   wire_fact *result, engine_error *error)
 {
-	char		part[PLACE_SIZE];
+	char part[PLACE_SIZE];
 
 	if (fact == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing",
-						   place);
+		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
 	snprintf(part, sizeof(part), "%s.predicate", place);
 	if (!wire_check_identifier(fact->predicate, part, error))
 		return false;
@@ -127,33 +123,29 @@ wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place,
 						   part);
 	if (fact->n_args > STORE_MAX_ARGUMENTS)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "%s.args: %zu arguments, at most %d are possible",
-						   place, fact->n_args, STORE_MAX_ARGUMENTS);
+						   "%s.args: %zu arguments, at most %d are possible", place, fact->n_args,
+						   STORE_MAX_ARGUMENTS);
 	for (size_t i = 0; i < fact->n_args; i++)
 	{
 		snprintf(part, sizeof(part), "%s.args[%zu]", place, i);
-		if (!wire_value(engine, fact->args[i], part, add, &result->args[i],
-						error))
+		if (!wire_value(engine, fact->args[i], part, add, &result->args[i], error))
 			return false;
 	}
-	result->relation = store_relation(engine->store, fact->predicate,
-									  (int) fact->n_args, add);
+	result->relation = store_relation(engine->store, fact->predicate, (int) fact->n_args, add);
 	return true;
 }
 
 static bool
-read_variable(engine *engine, const Verdict__V1__Variable *variable,
-			  const char *place, int argument, wire_pattern *result,
-			  engine_error *error)
+read_variable(engine *engine, const Verdict__V1__Variable *variable, const char *place,
+			  int argument, wire_pattern *result, engine_error *error)
 {
-	char		part[PLACE_SIZE + 16];
-	value_id	type = VALUE_ANY;
-	value_id	met;
-	int			i = 0;
+	char part[PLACE_SIZE + 16];
+	value_id type = VALUE_ANY;
+	value_id met;
+	int i = 0;
 
 	if (variable == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing",
-						   place);
+		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
 	snprintf(part, sizeof(part), "%s.variable.name", place);
 	if (!wire_check_identifier(variable->name, part, error))
 		return false;
@@ -162,8 +154,7 @@ read_variable(engine *engine, const Verdict__V1__Variable *variable,
 		(!wire_check_identifier(variable->type, part, error) ||
 		 !store_find_type(engine->store, variable->type, false, &type, error)))
 		return false;
-	while (i < result->variable_count &&
-		   strcmp(result->names[i], variable->name) != 0)
+	while (i < result->variable_count && strcmp(result->names[i], variable->name) != 0)
 		i++;
 	if (i == result->variable_count)
 	{
@@ -182,16 +173,16 @@ read_variable(engine *engine, const Verdict__V1__Variable *variable,
 }
 
 bool
-wire_read_pattern(engine *engine, const Verdict__V1__Pattern *pattern,
-				  wire_pattern *result, engine_error *error)
+wire_read_pattern(engine *engine, const Verdict__V1__Pattern *pattern, wire_pattern *result,
+				  engine_error *error)
 {
-	char		part[PLACE_SIZE];
+	char part[PLACE_SIZE];
 
 	memset(result, 0, sizeof(*result));
 	if (pattern->n_args > STORE_MAX_ARGUMENTS)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "pattern.args: %zu arguments, at most %d are possible",
-						   pattern->n_args, STORE_MAX_ARGUMENTS);
+						   "pattern.args: %zu arguments, at most %d are possible", pattern->n_args,
+						   STORE_MAX_ARGUMENTS);
 	result->predicate = pattern->predicate;
 	result->count = (int) pattern->n_args;
 	for (int i = 0; i < result->count; i++)
@@ -204,13 +195,11 @@ wire_read_pattern(engine *engine, const Verdict__V1__Pattern *pattern,
 		switch (term->kind_case)
 		{
 			case VERDICT__V1__TERM__KIND_VALUE:
-				if (!wire_value(engine, term->value, part, false,
-								&result->goal[i], error))
+				if (!wire_value(engine, term->value, part, false, &result->goal[i], error))
 					return false;
 				break;
 			case VERDICT__V1__TERM__KIND_VARIABLE:
-				if (!read_variable(engine, term->variable, part, i, result,
-								   error))
+				if (!read_variable(engine, term->variable, part, i, result, error))
 					return false;
 				break;
 			default:
@@ -227,7 +216,7 @@ wire_match(const wire_pattern *pattern, const value_id *fact, value_id *values)
 		values[i] = pattern->types[i];
 	for (int i = 0; i < pattern->count; i++)
 	{
-		int			variable = pattern->variable[i];
+		int variable = pattern->variable[i];
 
 		if (variable < 0)
 			continue;

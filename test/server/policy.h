@@ -40,20 +40,20 @@
 #include "store.h"
 
 #define POLICY_MAX_BYTES (1024 * 1024)
-#define POLICY_MAX_ARGUMENTS 64	/* a bit each in an argument_set */
-#define POLICY_MAX_CONDITIONS 64	/* a bit each in a frame of the evaluation */
+#define POLICY_MAX_ARGUMENTS 64	 /* a bit each in an argument_set */
+#define POLICY_MAX_CONDITIONS 64 /* a bit each in a frame of the evaluation */
 
 typedef struct policy_place
 {
-	int			line;
-	int			column;
+	int line;
+	int column;
 } policy_place;
 
 /* The words of the language. */
 
 typedef enum policy_token_kind
 {
-	POLICY_END,					/* of the text */
+	POLICY_END, /* of the text */
 	POLICY_NAME,
 	POLICY_STRING,
 	POLICY_INTEGER,
@@ -80,10 +80,10 @@ typedef struct policy_token
 {
 	policy_token_kind kind;
 	policy_place place;
-	const char *start;			/* as written */
-	size_t		size;
-	const char *text;			/* of a name or string, without its escapes */
-	int64_t		integer;
+	const char *start; /* as written */
+	size_t size;
+	const char *text; /* of a name or string, without its escapes */
+	int64_t integer;
 } policy_token;
 
 typedef struct policy_lexer
@@ -91,16 +91,14 @@ typedef struct policy_lexer
 	const char *at;
 	const char *end;
 	policy_place place;
-	pool	   *pool;			/* for the text of tokens */
+	pool *pool; /* for the text of tokens */
 } policy_lexer;
 
 /* The next token; false with the error filled when there is none such. */
-extern bool policy_next_token(policy_lexer *lexer, policy_token *token,
-							  engine_error *error);
+extern bool policy_next_token(policy_lexer *lexer, policy_token *token, engine_error *error);
 /* engine_fail() with invalid_argument and the place before the message. */
-extern bool policy_fail(engine_error *error, policy_place place,
-						const char *format,...)
-			__attribute__((format(printf, 3, 4)));
+extern bool policy_fail(engine_error *error, policy_place place, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The parsed form.  Everything in a policy belongs to its pool. */
 
@@ -115,19 +113,19 @@ typedef struct policy_term
 {
 	policy_term_kind kind;
 	policy_place place;
-	int			variable;		/* index into the rule's variables */
-	const char *type;			/* of a wildcard; NULL = every value */
+	int variable;	  /* index into the rule's variables */
+	const char *type; /* of a wildcard; NULL = every value */
 	store_value constant;
-	value_id	id;				/* set by policy_link(): constant or wildcard */
+	value_id id; /* set by policy_link(): constant or wildcard */
 } policy_term;
 
 typedef struct policy_variable
 {
 	const char *name;
-	const char *type;			/* NULL = every value */
-	policy_place place;			/* of its first use */
-	policy_place typed;			/* where its type is written */
-	value_id	id;				/* set by policy_link(): any, or any of its type */
+	const char *type;	/* NULL = every value */
+	policy_place place; /* of its first use */
+	policy_place typed; /* where its type is written */
+	value_id id;		/* set by policy_link(): any, or any of its type */
 } policy_variable;
 
 typedef struct policy_predicate policy_predicate;
@@ -136,7 +134,7 @@ typedef struct policy_atom
 {
 	policy_predicate *predicate;
 	policy_place place;
-	policy_term *args;			/* predicate->arity of them */
+	policy_term *args; /* predicate->arity of them */
 } policy_atom;
 
 typedef enum policy_condition_kind
@@ -150,8 +148,8 @@ typedef struct policy_condition
 {
 	policy_condition_kind kind;
 	policy_place place;
-	policy_atom atom;			/* unless it compares */
-	policy_token_kind comparison;	/* the rest when it compares */
+	policy_atom atom;			  /* unless it compares */
+	policy_token_kind comparison; /* the rest when it compares */
 	policy_term left;
 	policy_term right;
 } policy_condition;
@@ -162,10 +160,10 @@ struct policy_rule
 {
 	policy_atom head;
 	policy_condition *conditions;
-	int			condition_count;
+	int condition_count;
 	policy_variable *variables;
-	int			variable_count;
-	policy_rule *next;			/* of the same predicate, in written order */
+	int variable_count;
+	policy_rule *next; /* of the same predicate, in written order */
 };
 
 /* One bit an argument. */
@@ -174,28 +172,28 @@ typedef uint64_t argument_set;
 struct policy_predicate
 {
 	const char *name;
-	int			arity;
-	policy_rule *rules;			/* NULL: stored facts only */
+	int arity;
+	policy_rule *rules; /* NULL: stored facts only */
 	policy_rule *last_rule;
-	argument_set any;			/* arguments that may stand for any value */
-	int			stratum;		/* evaluated after every lower one */
-	relation   *relation;		/* set by policy_link(): its stored facts */
+	argument_set any;	/* arguments that may stand for any value */
+	int stratum;		/* evaluated after every lower one */
+	relation *relation; /* set by policy_link(): its stored facts */
 	/* Of policy_check(). */
-	int			number;
-	int			component;
+	int number;
+	int component;
 };
 
 typedef struct policy
 {
-	pool		pool;
+	pool pool;
 	policy_predicate **predicates;
-	int			predicate_count;
-	policy_rule **rules;		/* in written order */
-	int			rule_count;
-	int			strata;
+	int predicate_count;
+	policy_rule **rules; /* in written order */
+	int rule_count;
+	int strata;
 	/* By name and number of arguments: open addressing, a power of two. */
 	policy_predicate **table;
-	size_t		table_size;
+	size_t table_size;
 } policy;
 
 /*
@@ -208,8 +206,7 @@ extern bool policy_check(policy *policy, engine_error *error);
 /* NULL is allowed. */
 extern void policy_free(policy *policy);
 /* NULL when no rule mentions it. */
-extern policy_predicate *policy_find(const policy *policy, const char *name,
-									 int arity);
+extern policy_predicate *policy_find(const policy *policy, const char *name, int arity);
 
 /*
  * Gives every constant, type and predicate of the policy its number in the
@@ -229,7 +226,7 @@ extern void evaluator_free(evaluator *evaluator);
  * Called for each answer, each once; values holds as many as the goal.  False
  * ends the evaluation.
  */
-typedef bool (*evaluator_answer) (void *context, const value_id *values);
+typedef bool (*evaluator_answer)(void *context, const value_id *values);
 
 /*
  * Finds the facts that follow from the stored facts and the rules and agree with
@@ -241,9 +238,8 @@ typedef bool (*evaluator_answer) (void *context, const value_id *values);
  * policy may be NULL.  False with the error filled when SQLite failed or the
  * evaluation grew too large; the answers given before mean nothing then.
  */
-extern bool evaluator_run(evaluator *evaluator, const policy *policy,
-						  const char *predicate, int arity,
-						  const value_id *goal, evaluator_answer answer,
-						  void *context, engine_error *error);
+extern bool
+evaluator_run(evaluator *evaluator, const policy *policy, const char *predicate, int arity,
+			  const value_id *goal, evaluator_answer answer, void *context, engine_error *error);
 
-#endif							/* VERDICT_SERVER_POLICY_H */
+#endif /* VERDICT_SERVER_POLICY_H */

@@ -21,20 +21,20 @@
 typedef struct visit
 {
 	policy_predicate *predicate;
-	const policy_rule *rule;	/* the next condition to follow */
-	int			condition;
-	int			low;
+	const policy_rule *rule; /* the next condition to follow */
+	int condition;
+	int low;
 } visit;
 
 typedef struct search
 {
-	visit	   *visits;
-	int			depth;
-	policy_predicate **open;	/* visited, without a component yet */
-	int			open_count;
-	int		   *order;			/* of visiting, from 1; by predicate */
-	int			visited;
-	int			components;
+	visit *visits;
+	int depth;
+	policy_predicate **open; /* visited, without a component yet */
+	int open_count;
+	int *order; /* of visiting, from 1; by predicate */
+	int visited;
+	int components;
 } search;
 
 /* The next predicate that the visited one depends on, NULL after the last. */
@@ -45,8 +45,7 @@ next_dependency(visit *visit, bool *negated)
 	{
 		while (visit->condition < visit->rule->condition_count)
 		{
-			const policy_condition *condition =
-				&visit->rule->conditions[visit->condition++];
+			const policy_condition *condition = &visit->rule->conditions[visit->condition++];
 
 			if (condition->kind == POLICY_COMPARES)
 				continue;
@@ -62,7 +61,7 @@ next_dependency(visit *visit, bool *negated)
 static void
 enter(search *search, policy_predicate *predicate)
 {
-	visit	   *visit = &search->visits[search->depth++];
+	visit *visit = &search->visits[search->depth++];
 
 	visit->predicate = predicate;
 	visit->rule = predicate->rules;
@@ -80,11 +79,11 @@ enter(search *search, policy_predicate *predicate)
 static void
 close_component(search *search, policy *policy, const policy_predicate *root)
 {
-	int			first = search->open_count;
-	int			stratum = 0;
-	visit		edges = {0};
+	int first = search->open_count;
+	int stratum = 0;
+	visit edges = {0};
 	policy_predicate *other;
-	bool		negated = false;
+	bool negated = false;
 
 	do
 		search->open[--first]->component = search->components;
@@ -95,8 +94,7 @@ close_component(search *search, policy *policy, const policy_predicate *root)
 		edges.condition = 0;
 		while ((other = next_dependency(&edges, &negated)) != NULL)
 		{
-			if (other->component != search->components &&
-				other->stratum + negated > stratum)
+			if (other->component != search->components && other->stratum + negated > stratum)
 				stratum = other->stratum + negated;
 		}
 	}
@@ -111,8 +109,8 @@ close_component(search *search, policy *policy, const policy_predicate *root)
 static void
 find_strata(policy *policy)
 {
-	size_t		count = (size_t) policy->predicate_count;
-	search		search = {0};
+	size_t count = (size_t) policy->predicate_count;
+	search search = {0};
 
 	search.visits = memory_alloc(count * sizeof(*search.visits));
 	search.open = memory_alloc(count * sizeof(*search.open));
@@ -125,16 +123,15 @@ find_strata(policy *policy)
 		enter(&search, policy->predicates[i]);
 		while (search.depth > 0)
 		{
-			visit	   *top = &search.visits[search.depth - 1];
-			bool		negated;
+			visit *top = &search.visits[search.depth - 1];
+			bool negated;
 			policy_predicate *next = next_dependency(top, &negated);
 
 			if (next != NULL)
 			{
 				if (search.order[next->number] == 0)
 					enter(&search, next);
-				else if (next->component == -1 &&
-						 search.order[next->number] < top->low)
+				else if (next->component == -1 && search.order[next->number] < top->low)
 					top->low = search.order[next->number];
 				continue;
 			}
@@ -162,11 +159,11 @@ check_strata(const policy *policy, engine_error *error)
 			const policy_condition *condition = &rule->conditions[j];
 
 			if (condition->kind == POLICY_HOLDS_NOT &&
-				condition->atom.predicate->component ==
-				rule->head.predicate->component)
-				return policy_fail(error, condition->place,
-								   "\"%s\" depends on its own negation: the rules are not stratified",
-								   rule->head.predicate->name);
+				condition->atom.predicate->component == rule->head.predicate->component)
+				return policy_fail(
+					error, condition->place,
+					"\"%s\" depends on its own negation: the rules are not stratified",
+					rule->head.predicate->name);
 		}
 	}
 	return true;
@@ -177,16 +174,16 @@ check_strata(const policy *policy, engine_error *error)
 /* How much is known of a variable, each including those before. */
 typedef enum boundness
 {
-	UNBOUND,					/* in no condition that could bind it */
-	BOUND_TO_ANY,				/* bound, but perhaps to any value */
-	BOUND						/* to a single value */
+	UNBOUND,	  /* in no condition that could bind it */
+	BOUND_TO_ANY, /* bound, but perhaps to any value */
+	BOUND		  /* to a single value */
 } boundness;
 
 /* What the any arguments found so far leave the variables of a rule. */
 static void
 find_boundness(const policy_rule *rule, boundness *bound)
 {
-	bool		again = true;
+	bool again = true;
 
 	memset(bound, 0, (size_t) rule->variable_count * sizeof(*bound));
 	for (int i = 0; i < rule->condition_count; i++)
@@ -214,13 +211,11 @@ find_boundness(const policy_rule *rule, boundness *bound)
 			const policy_condition *condition = &rule->conditions[i];
 			const policy_term *sides[2] = {&condition->left, &condition->right};
 
-			if (condition->kind != POLICY_COMPARES ||
-				condition->comparison != POLICY_EQUAL)
+			if (condition->kind != POLICY_COMPARES || condition->comparison != POLICY_EQUAL)
 				continue;
 			for (int j = 0; j < 2; j++)
 			{
-				if (sides[j]->kind == POLICY_VARIABLE &&
-					bound[sides[j]->variable] != BOUND &&
+				if (sides[j]->kind == POLICY_VARIABLE && bound[sides[j]->variable] != BOUND &&
 					(sides[1 - j]->kind == POLICY_CONSTANT ||
 					 bound[sides[1 - j]->variable] == BOUND))
 				{
@@ -256,14 +251,14 @@ head_any(const policy_rule *rule, const boundness *bound)
 static void
 find_any(policy *policy, boundness *bound)
 {
-	size_t		edges = 0;
-	int		   *first;			/* by predicate, into users */
-	int		   *users;			/* rules by the predicates of their conditions */
-	int		   *queue;
-	bool	   *queued;
-	int			count = policy->rule_count;
-	int			head = 0;
-	int			waiting = count;
+	size_t edges = 0;
+	int *first; /* by predicate, into users */
+	int *users; /* rules by the predicates of their conditions */
+	int *queue;
+	bool *queued;
+	int count = policy->rule_count;
+	int head = 0;
+	int waiting = count;
 
 	first = memory_alloc(((size_t) policy->predicate_count + 1) * sizeof(int));
 	memset(first, 0, ((size_t) policy->predicate_count + 1) * sizeof(int));
@@ -299,7 +294,7 @@ find_any(policy *policy, boundness *bound)
 	}
 	while (waiting > 0)
 	{
-		int			index = queue[head];
+		int index = queue[head];
 		const policy_rule *rule = policy->rules[index];
 		policy_predicate *predicate = rule->head.predicate;
 		argument_set any;
@@ -329,8 +324,8 @@ find_any(policy *policy, boundness *bound)
 }
 
 static bool
-require_bound(const policy_rule *rule, const boundness *bound,
-			  const policy_term *term, const char *where, engine_error *error)
+require_bound(const policy_rule *rule, const boundness *bound, const policy_term *term,
+			  const char *where, engine_error *error)
 {
 	if (term->kind != POLICY_VARIABLE || bound[term->variable] == BOUND)
 		return true;
@@ -347,7 +342,7 @@ static bool
 check_head(const policy_rule *rule, const boundness *bound, engine_error *error)
 {
 	const policy_atom *head = &rule->head;
-	bool		open = strcmp(head->predicate->name, "allow") == 0;
+	bool open = strcmp(head->predicate->name, "allow") == 0;
 
 	for (int i = 0; i < head->predicate->arity; i++)
 	{
@@ -361,8 +356,7 @@ check_head(const policy_rule *rule, const boundness *bound, engine_error *error)
 							   rule->variables[term->variable].name);
 		for (int j = 0; j < i; j++)
 		{
-			if (head->args[j].kind == POLICY_VARIABLE &&
-				head->args[j].variable == term->variable)
+			if (head->args[j].kind == POLICY_VARIABLE && head->args[j].variable == term->variable)
 				return require_bound(rule, bound, term, "twice in a head", error);
 		}
 	}
@@ -380,16 +374,13 @@ check_rule(const policy_rule *rule, const boundness *bound, engine_error *error)
 		{
 			for (int j = 0; j < condition->atom.predicate->arity; j++)
 			{
-				if (!require_bound(rule, bound, &condition->atom.args[j],
-								   "in \"not\"", error))
+				if (!require_bound(rule, bound, &condition->atom.args[j], "in \"not\"", error))
 					return false;
 			}
 		}
 		else if (condition->kind == POLICY_COMPARES &&
-				 (!require_bound(rule, bound, &condition->left,
-								 "in a comparison", error) ||
-				  !require_bound(rule, bound, &condition->right,
-								 "in a comparison", error)))
+				 (!require_bound(rule, bound, &condition->left, "in a comparison", error) ||
+				  !require_bound(rule, bound, &condition->right, "in a comparison", error)))
 			return false;
 	}
 	return check_head(rule, bound, error);
@@ -407,7 +398,7 @@ order_rules(policy_predicate *predicate)
 
 	for (policy_rule *rule = predicate->rules; rule != NULL; rule = rule->next)
 	{
-		int			derived = 0;
+		int derived = 0;
 
 		for (int i = 0; i < rule->condition_count; i++)
 		{
@@ -426,9 +417,9 @@ order_rules(policy_predicate *predicate)
 bool
 policy_check(policy *policy, engine_error *error)
 {
-	int			variables = 0;
-	boundness  *bound;
-	bool		safe = true;
+	int variables = 0;
+	boundness *bound;
+	bool safe = true;
 
 	find_strata(policy);
 	if (!check_strata(policy, error))

@@ -44,7 +44,7 @@ frame_size(const policy_rule *rule)
 static frame *
 copy_frame(evaluator *evaluator, const frame *original)
 {
-	size_t		size = frame_size(original->rule);
+	size_t size = frame_size(original->rule);
 
 	return memcpy(pool_alloc(&evaluator->pool, size), original, size);
 }
@@ -65,7 +65,7 @@ term_value(const frame *frame, const policy_term *term)
 static bool
 meet_term(frame *frame, const policy_term *term, value_id value)
 {
-	value_id	met = value_meet(term_value(frame, term), value);
+	value_id met = value_meet(term_value(frame, term), value);
 
 	if (met == VALUE_NONE)
 		return false;
@@ -87,8 +87,7 @@ meet_answer(frame *frame, const policy_atom *atom, const value_id *answer)
 
 /* The same for a row, which holds values for the open arguments only. */
 static bool
-meet_row(frame *frame, const policy_atom *atom, const argument_set open,
-		 const value_id *row)
+meet_row(frame *frame, const policy_atom *atom, const argument_set open, const value_id *row)
 {
 	for (int i = 0; i < atom->predicate->arity; i++)
 	{
@@ -124,12 +123,11 @@ static void
 conclude(evaluator *evaluator, const frame *frame)
 {
 	const policy_atom *head = &frame->rule->head;
-	value_id	answer[POLICY_MAX_ARGUMENTS];
+	value_id answer[POLICY_MAX_ARGUMENTS];
 
 	/* The head met the goal's arguments when the frame was made. */
 	for (int i = 0; i < head->predicate->arity; i++)
-		answer[i] = value_meet(term_value(frame, &head->args[i]),
-							   frame->goal->args[i]);
+		answer[i] = value_meet(term_value(frame, &head->args[i]), frame->goal->args[i]);
 	goal_add_answer(evaluator, frame->goal, answer);
 }
 
@@ -137,15 +135,15 @@ static bool
 open_goal(evaluator *evaluator, goal *goal)
 {
 	policy_predicate *predicate = goal->predicate;
-	agenda	   *agenda;
-	size_t		from;
+	agenda *agenda;
+	size_t from;
 
 	if (goal->ground)
 	{
-		bool		found;
+		bool found;
 
-		if (!store_has_fact(evaluator->store, predicate->relation, goal->args,
-							&found, evaluator->error))
+		if (!store_has_fact(evaluator->store, predicate->relation, goal->args, &found,
+							evaluator->error))
 			return false;
 		if (found)
 		{
@@ -155,11 +153,11 @@ open_goal(evaluator *evaluator, goal *goal)
 	}
 	else
 	{
-		store_rows	rows;
-		value_id	answer[POLICY_MAX_ARGUMENTS];
+		store_rows rows;
+		value_id answer[POLICY_MAX_ARGUMENTS];
 
-		if (!store_match(evaluator->store, predicate->relation, goal->args,
-						 &evaluator->pool, &rows, evaluator->error))
+		if (!store_match(evaluator->store, predicate->relation, goal->args, &evaluator->pool, &rows,
+						 evaluator->error))
 			return false;
 		for (size_t i = 0; i < rows.count && !evaluator->stopped; i++)
 		{
@@ -174,15 +172,14 @@ open_goal(evaluator *evaluator, goal *goal)
 	}
 
 	from = evaluator->agendas[predicate->stratum].count;
-	for (const policy_rule *rule = predicate->rules; rule != NULL;
-		 rule = rule->next)
+	for (const policy_rule *rule = predicate->rules; rule != NULL; rule = rule->next)
 	{
-		frame	   *frame = pool_alloc(&evaluator->pool, frame_size(rule));
+		frame *frame = pool_alloc(&evaluator->pool, frame_size(rule));
 
 		frame->goal = goal;
 		frame->rule = rule;
-		frame->conditions = rule->condition_count == 64 ? UINT64_MAX
-			: (UINT64_C(1) << rule->condition_count) - 1;
+		frame->conditions =
+			rule->condition_count == 64 ? UINT64_MAX : (UINT64_C(1) << rule->condition_count) - 1;
 		for (int i = 0; i < rule->variable_count; i++)
 			frame->values[i] = rule->variables[i].id;
 		if (meet_answer(frame, &rule->head, goal->args))
@@ -194,7 +191,7 @@ open_goal(evaluator *evaluator, goal *goal)
 	agenda = &evaluator->agendas[predicate->stratum];
 	for (size_t to = agenda->count; from + 1 < to; from++, to--)
 	{
-		task		other = agenda->tasks[from];
+		task other = agenda->tasks[from];
 
 		agenda->tasks[from] = agenda->tasks[to - 1];
 		agenda->tasks[to - 1] = other;
@@ -208,29 +205,28 @@ open_goal(evaluator *evaluator, goal *goal)
 typedef enum choice
 {
 	COMPARE,
-	PROBE_FACTS,				/* stored facts, nothing open */
-	PROBE_GOAL,					/* the same by rules */
-	MATCH_FACTS,				/* stored facts, something given */
+	PROBE_FACTS, /* stored facts, nothing open */
+	PROBE_GOAL,	 /* the same by rules */
+	MATCH_FACTS, /* stored facts, something given */
 	MATCH_GOAL,
-	SCAN_FACTS,					/* nothing given */
+	SCAN_FACTS, /* nothing given */
 	SCAN_GOAL,
-	NOT_YET						/* its variables have no values yet */
+	NOT_YET /* its variables have no values yet */
 } choice;
 
 static int
 rate(const frame *frame, const policy_condition *condition)
 {
 	const policy_atom *atom = &condition->atom;
-	int			open = 0;
-	int			given = 0;
-	bool		stored;
+	int open = 0;
+	int given = 0;
+	bool stored;
 
 	if (condition->kind == POLICY_COMPARES)
 	{
 		open = value_is_any(term_value(frame, &condition->left)) +
-			value_is_any(term_value(frame, &condition->right));
-		if (open == 0 ||
-			(open == 1 && condition->comparison == POLICY_EQUAL))
+			   value_is_any(term_value(frame, &condition->right));
+		if (open == 0 || (open == 1 && condition->comparison == POLICY_EQUAL))
 			return COMPARE * 128;
 		return NOT_YET * 128;
 	}
@@ -254,14 +250,14 @@ rate(const frame *frame, const policy_condition *condition)
 static int
 choose_condition(const frame *frame)
 {
-	int			best = -1;
-	int			best_rate = NOT_YET * 128;
-	uint64_t	left = frame->conditions;
+	int best = -1;
+	int best_rate = NOT_YET * 128;
+	uint64_t left = frame->conditions;
 
 	while (left != 0)
 	{
-		int			i = __builtin_ctzll(left);
-		int			rating = rate(frame, &frame->rule->conditions[i]);
+		int i = __builtin_ctzll(left);
+		int rating = rate(frame, &frame->rule->conditions[i]);
 
 		left &= left - 1;
 		if (rating < best_rate)
@@ -276,21 +272,19 @@ choose_condition(const frame *frame)
 }
 
 static bool
-compare(evaluator *evaluator, frame *frame, const policy_condition *condition,
-		bool *holds)
+compare(evaluator *evaluator, frame *frame, const policy_condition *condition, bool *holds)
 {
-	value_id	left = term_value(frame, &condition->left);
-	value_id	right = term_value(frame, &condition->right);
-	bool		is_integer;
-	int64_t		a;
-	int64_t		b;
+	value_id left = term_value(frame, &condition->left);
+	value_id right = term_value(frame, &condition->right);
+	bool is_integer;
+	int64_t a;
+	int64_t b;
 
 	*holds = false;
 	if (condition->comparison == POLICY_EQUAL)
 	{
 		*holds = meet_term(frame, &condition->left, right) &&
-			meet_term(frame, &condition->right,
-					  term_value(frame, &condition->left));
+				 meet_term(frame, &condition->right, term_value(frame, &condition->left));
 		return true;
 	}
 	if (condition->comparison == POLICY_NOT_EQUAL)
@@ -298,13 +292,11 @@ compare(evaluator *evaluator, frame *frame, const policy_condition *condition,
 		*holds = left != right;
 		return true;
 	}
-	if (!store_get_integer(evaluator->store, left, &is_integer, &a,
-						   evaluator->error))
+	if (!store_get_integer(evaluator->store, left, &is_integer, &a, evaluator->error))
 		return false;
 	if (!is_integer)
 		return true;
-	if (!store_get_integer(evaluator->store, right, &is_integer, &b,
-						   evaluator->error))
+	if (!store_get_integer(evaluator->store, right, &is_integer, &b, evaluator->error))
 		return false;
 	if (!is_integer)
 		return true;
@@ -330,8 +322,7 @@ compare(evaluator *evaluator, frame *frame, const policy_condition *condition,
  * wildcards can be open, and they may have a type.
  */
 static bool
-any_row_meets(frame *frame, const policy_atom *atom, argument_set open,
-			  const store_rows *rows)
+any_row_meets(frame *frame, const policy_atom *atom, argument_set open, const store_rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
 	{
@@ -346,8 +337,7 @@ any_answer_meets(frame *frame, const policy_atom *atom, const goal *goal)
 {
 	for (size_t i = 0; i < goal->count; i++)
 	{
-		if (meet_answer(frame, atom,
-						goal->answers + i * (size_t) atom->predicate->arity))
+		if (meet_answer(frame, atom, goal->answers + i * (size_t) atom->predicate->arity))
 			return true;
 	}
 	return false;
@@ -370,35 +360,33 @@ only_wildcards(const policy_atom *atom, argument_set open)
 
 typedef enum progress
 {
-	FAILED,						/* the store did */
-	HOLDS,						/* the condition is met */
-	HOLDS_NOT,					/* the frame ends here */
-	WAITS						/* the frame belongs to a task now */
+	FAILED,	   /* the store did */
+	HOLDS,	   /* the condition is met */
+	HOLDS_NOT, /* the frame ends here */
+	WAITS	   /* the frame belongs to a task now */
 } progress;
 
 static progress
 meet_facts(evaluator *evaluator, frame *frame, const policy_condition *condition)
 {
 	const policy_atom *atom = &condition->atom;
-	relation   *relation = atom->predicate->relation;
-	value_id	values[POLICY_MAX_ARGUMENTS];
+	relation *relation = atom->predicate->relation;
+	value_id values[POLICY_MAX_ARGUMENTS];
 	argument_set open = atom_values(frame, atom, values);
-	store_rows	rows;
-	matches    *matches;
-	progress	result;
+	store_rows rows;
+	matches *matches;
+	progress result;
 
 	/* Nothing to be learnt but whether there is one. */
 	if (only_wildcards(atom, open))
 	{
-		bool		found;
+		bool found;
 
-		if (!store_has_fact(evaluator->store, relation, values, &found,
-							evaluator->error))
+		if (!store_has_fact(evaluator->store, relation, values, &found, evaluator->error))
 			return FAILED;
 		return found == (condition->kind == POLICY_HOLDS) ? HOLDS : HOLDS_NOT;
 	}
-	if (!store_match(evaluator->store, relation, values, &evaluator->pool, &rows,
-					 evaluator->error))
+	if (!store_match(evaluator->store, relation, values, &evaluator->pool, &rows, evaluator->error))
 		return FAILED;
 	if (condition->kind == POLICY_HOLDS && rows.count > 1)
 	{
@@ -409,8 +397,9 @@ meet_facts(evaluator *evaluator, frame *frame, const policy_condition *condition
 		goal_schedule(evaluator, frame->goal->predicate, TRY_MATCHES, matches);
 		return WAITS;
 	}
-	result = any_row_meets(frame, atom, open, &rows) ==
-		(condition->kind == POLICY_HOLDS) ? HOLDS : HOLDS_NOT;
+	result = any_row_meets(frame, atom, open, &rows) == (condition->kind == POLICY_HOLDS)
+				 ? HOLDS
+				 : HOLDS_NOT;
 	if (rows.capacity > 0)
 		pool_free(&evaluator->pool, rows.values, rows.capacity);
 	return result;
@@ -421,11 +410,11 @@ meet_goal(evaluator *evaluator, frame *frame, int index)
 {
 	const policy_condition *condition = &frame->rule->conditions[index];
 	const policy_atom *atom = &condition->atom;
-	value_id	values[POLICY_MAX_ARGUMENTS];
+	value_id values[POLICY_MAX_ARGUMENTS];
 	argument_set open = atom_values(frame, atom, values);
-	size_t		before = evaluator->goal_count;
-	goal	   *goal = goal_get(evaluator, atom->predicate, values, open == 0);
-	consumer   *consumer;
+	size_t before = evaluator->goal_count;
+	goal *goal = goal_get(evaluator, atom->predicate, values, open == 0);
+	consumer *consumer;
 
 	if (condition->kind == POLICY_HOLDS_NOT)
 	{
@@ -461,9 +450,9 @@ advance_frame(evaluator *evaluator, frame *frame)
 	for (;;)
 	{
 		const policy_condition *condition;
-		progress	progress;
-		bool		holds;
-		int			index;
+		progress progress;
+		bool holds;
+		int index;
 
 		if (frame->conditions == 0)
 		{
@@ -479,7 +468,8 @@ advance_frame(evaluator *evaluator, frame *frame)
 		frame->conditions &= ~(UINT64_C(1) << index);
 		if (condition->kind == POLICY_COMPARES)
 			progress = !compare(evaluator, frame, condition, &holds) ? FAILED
-				: holds ? HOLDS : HOLDS_NOT;
+					   : holds										 ? HOLDS
+																	 : HOLDS_NOT;
 		else if (condition->atom.predicate->rules == NULL)
 			progress = meet_facts(evaluator, frame, condition);
 		else
@@ -499,18 +489,15 @@ static void
 try_matches(evaluator *evaluator, matches *matches)
 {
 	const policy_atom *atom = matches->atom;
-	const value_id *row = matches->rows.values +
-		matches->taken * matches->rows.width;
-	bool		last = ++matches->taken == matches->rows.count;
-	frame	   *next = last ? matches->frame
-		: copy_frame(evaluator, matches->frame);
-	value_id	values[POLICY_MAX_ARGUMENTS];
-	bool		met = meet_row(next, atom, atom_values(next, atom, values), row);
+	const value_id *row = matches->rows.values + matches->taken * matches->rows.width;
+	bool last = ++matches->taken == matches->rows.count;
+	frame *next = last ? matches->frame : copy_frame(evaluator, matches->frame);
+	value_id values[POLICY_MAX_ARGUMENTS];
+	bool met = meet_row(next, atom, atom_values(next, atom, values), row);
 
 	if (last)
 	{
-		pool_free(&evaluator->pool, matches->rows.values,
-				  matches->rows.capacity);
+		pool_free(&evaluator->pool, matches->rows.values, matches->rows.capacity);
 		pool_free(&evaluator->pool, matches, sizeof(*matches));
 	}
 	else
@@ -525,9 +512,8 @@ static void
 feed_consumer(evaluator *evaluator, consumer *consumer)
 {
 	const goal *source = consumer->source;
-	const value_id *answer = source->answers + consumer->taken *
-		(size_t) source->predicate->arity;
-	frame	   *next = copy_frame(evaluator, consumer->frame);
+	const value_id *answer = source->answers + consumer->taken * (size_t) source->predicate->arity;
+	frame *next = copy_frame(evaluator, consumer->frame);
 
 	consumer->taken++;
 	if (consumer->taken < source->count)
@@ -548,30 +534,30 @@ perform(evaluator *evaluator, const task *task)
 		case OPEN_GOAL:
 			return open_goal(evaluator, task->subject);
 		case ADVANCE_FRAME:
-			{
-				frame	   *frame = task->subject;
+		{
+			frame *frame = task->subject;
 
-				if (!frame->goal->done)
-					return advance_frame(evaluator, frame);
-				free_frame(evaluator, frame);
-				return true;
-			}
+			if (!frame->goal->done)
+				return advance_frame(evaluator, frame);
+			free_frame(evaluator, frame);
+			return true;
+		}
 		case TRY_MATCHES:
-			{
-				matches    *matches = task->subject;
+		{
+			matches *matches = task->subject;
 
-				if (!matches->frame->goal->done)
-					try_matches(evaluator, matches);
-				return true;
-			}
+			if (!matches->frame->goal->done)
+				try_matches(evaluator, matches);
+			return true;
+		}
 		case FEED_CONSUMER:
-			{
-				consumer   *consumer = task->subject;
+		{
+			consumer *consumer = task->subject;
 
-				if (!consumer->frame->goal->done)
-					feed_consumer(evaluator, consumer);
-				return true;
-			}
+			if (!consumer->frame->goal->done)
+				feed_consumer(evaluator, consumer);
+			return true;
+		}
 	}
 	return true;
 }
@@ -581,7 +567,7 @@ run(evaluator *evaluator)
 {
 	while (!evaluator->stopped)
 	{
-		task		task;
+		task task;
 
 		if (!goal_next_task(evaluator, &task))
 			break;
@@ -597,15 +583,15 @@ run(evaluator *evaluator)
 
 /* A goal on a predicate without rules: its stored facts are the answers. */
 static bool
-run_facts(evaluator *evaluator, relation *relation, const value_id *goal,
-		  evaluator_answer answer, void *context, engine_error *error)
+run_facts(evaluator *evaluator, relation *relation, const value_id *goal, evaluator_answer answer,
+		  void *context, engine_error *error)
 {
-	int			arity = relation_arity(relation);
-	value_id	args[POLICY_MAX_ARGUMENTS];
-	store_scan	scan;
-	bool		found;
-	bool		done;
-	bool		ground = true;
+	int arity = relation_arity(relation);
+	value_id args[POLICY_MAX_ARGUMENTS];
+	store_scan scan;
+	bool found;
+	bool done;
+	bool ground = true;
 
 	for (int i = 0; i < arity; i++)
 		ground = ground && !value_is_any(goal[i]);
@@ -627,22 +613,18 @@ run_facts(evaluator *evaluator, relation *relation, const value_id *goal,
 }
 
 bool
-evaluator_run(evaluator *evaluator, const policy *policy, const char *predicate,
-			  int arity, const value_id *goal, evaluator_answer answer,
-			  void *context, engine_error *error)
+evaluator_run(evaluator *evaluator, const policy *policy, const char *predicate, int arity,
+			  const value_id *goal, evaluator_answer answer, void *context, engine_error *error)
 {
-	policy_predicate *head = policy == NULL ? NULL
-		: policy_find(policy, predicate, arity);
-	bool		ground = true;
-	bool		done;
+	policy_predicate *head = policy == NULL ? NULL : policy_find(policy, predicate, arity);
+	bool ground = true;
+	bool done;
 
 	if (head == NULL || head->rules == NULL)
 	{
-		relation   *relation = store_relation(evaluator->store, predicate, arity,
-											  false);
+		relation *relation = store_relation(evaluator->store, predicate, arity, false);
 
-		return relation == NULL ||
-			run_facts(evaluator, relation, goal, answer, context, error);
+		return relation == NULL || run_facts(evaluator, relation, goal, answer, context, error);
 	}
 	goal_reserve(evaluator, policy->strata);
 	evaluator->lowest = head->stratum;
@@ -661,7 +643,7 @@ evaluator_run(evaluator *evaluator, const policy *policy, const char *predicate,
 evaluator *
 evaluator_new(store *store)
 {
-	evaluator  *evaluator = memory_alloc(sizeof(*evaluator));
+	evaluator *evaluator = memory_alloc(sizeof(*evaluator));
 
 	memset(evaluator, 0, sizeof(*evaluator));
 	evaluator->store = store;

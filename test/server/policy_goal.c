@@ -37,16 +37,15 @@ same_values(const value_id *a, const value_id *b, int count)
 }
 
 void
-goal_schedule(evaluator *evaluator, const policy_predicate *predicate,
-		 task_kind kind, void *subject)
+goal_schedule(evaluator *evaluator, const policy_predicate *predicate, task_kind kind,
+			  void *subject)
 {
-	agenda	   *agenda = &evaluator->agendas[predicate->stratum];
+	agenda *agenda = &evaluator->agendas[predicate->stratum];
 
 	if (agenda->count == agenda->room)
 	{
 		agenda->room = agenda->room * 2 + 64;
-		agenda->tasks = memory_resize(agenda->tasks,
-									  agenda->room * sizeof(task));
+		agenda->tasks = memory_resize(agenda->tasks, agenda->room * sizeof(task));
 	}
 	agenda->tasks[agenda->count].kind = kind;
 	agenda->tasks[agenda->count].subject = subject;
@@ -58,7 +57,7 @@ goal_schedule(evaluator *evaluator, const policy_predicate *predicate,
 bool
 goal_next_task(evaluator *evaluator, task *task)
 {
-	agenda	   *agenda;
+	agenda *agenda;
 
 	while (evaluator->lowest < evaluator->agenda_count &&
 		   evaluator->agendas[evaluator->lowest].count == 0)
@@ -73,30 +72,28 @@ goal_next_task(evaluator *evaluator, task *task)
 void
 goal_reserve(evaluator *evaluator, int strata)
 {
-	size_t		more;
+	size_t more;
 
 	if (evaluator->agenda_count >= strata)
 		return;
 	more = (size_t) (strata - evaluator->agenda_count);
-	evaluator->agendas = memory_resize(evaluator->agendas,
-									   (size_t) strata * sizeof(agenda));
-	memset(evaluator->agendas + evaluator->agenda_count, 0,
-		   more * sizeof(agenda));
+	evaluator->agendas = memory_resize(evaluator->agendas, (size_t) strata * sizeof(agenda));
+	memset(evaluator->agendas + evaluator->agenda_count, 0, more * sizeof(agenda));
 	evaluator->agenda_count = strata;
 }
 
 static void
 grow_goal_table(evaluator *evaluator)
 {
-	size_t		size = evaluator->table_size > 0 ? evaluator->table_size * 2 : 256;
-	goal	  **table = memory_alloc(size * sizeof(*table));
+	size_t size = evaluator->table_size > 0 ? evaluator->table_size * 2 : 256;
+	goal **table = memory_alloc(size * sizeof(*table));
 
 	memset(table, 0, size * sizeof(*table));
 	for (size_t i = 0; i < evaluator->table_size; i++)
 	{
 		if (evaluator->table[i] != NULL)
 		{
-			size_t		slot = evaluator->table[i]->hash & (size - 1);
+			size_t slot = evaluator->table[i]->hash & (size - 1);
 
 			while (table[slot] != NULL)
 				slot = (slot + 1) & (size - 1);
@@ -109,14 +106,12 @@ grow_goal_table(evaluator *evaluator)
 }
 
 goal *
-goal_get(evaluator *evaluator, policy_predicate *predicate,
-		 const value_id *args, bool ground)
+goal_get(evaluator *evaluator, policy_predicate *predicate, const value_id *args, bool ground)
 {
-	uint64_t	hash = hash_values((uint64_t) predicate->number, args,
-								   predicate->arity);
-	size_t		bytes = (size_t) predicate->arity * sizeof(value_id);
-	goal	   *found;
-	size_t		slot;
+	uint64_t hash = hash_values((uint64_t) predicate->number, args, predicate->arity);
+	size_t bytes = (size_t) predicate->arity * sizeof(value_id);
+	goal *found;
+	size_t slot;
 
 	if (evaluator->goal_count * 2 >= evaluator->table_size)
 		grow_goal_table(evaluator);
@@ -143,18 +138,16 @@ goal_get(evaluator *evaluator, policy_predicate *predicate,
 static void
 grow_answer_table(evaluator *evaluator, goal *goal)
 {
-	size_t		size = goal->table_size > 0 ? goal->table_size * 2 : 16;
-	int			arity = goal->predicate->arity;
+	size_t size = goal->table_size > 0 ? goal->table_size * 2 : 16;
+	int arity = goal->predicate->arity;
 
 	if (goal->table != NULL)
-		pool_free(&evaluator->pool, goal->table,
-				  goal->table_size * sizeof(*goal->table));
+		pool_free(&evaluator->pool, goal->table, goal->table_size * sizeof(*goal->table));
 	goal->table = pool_zero(&evaluator->pool, size * sizeof(*goal->table));
 	goal->table_size = size;
 	for (size_t i = 0; i < goal->count; i++)
 	{
-		size_t		slot = hash_values(0, goal->answers + i * (size_t) arity,
-									   arity) & (size - 1);
+		size_t slot = hash_values(0, goal->answers + i * (size_t) arity, arity) & (size - 1);
 
 		while (goal->table[slot] != 0)
 			slot = (slot + 1) & (size - 1);
@@ -165,8 +158,8 @@ grow_answer_table(evaluator *evaluator, goal *goal)
 void
 goal_add_answer(evaluator *evaluator, goal *goal, const value_id *answer)
 {
-	int			arity = goal->predicate->arity;
-	size_t		bytes = (size_t) arity * sizeof(value_id);
+	int arity = goal->predicate->arity;
+	size_t bytes = (size_t) arity * sizeof(value_id);
 
 	if (goal->done)
 		return;
@@ -174,7 +167,7 @@ goal_add_answer(evaluator *evaluator, goal *goal, const value_id *answer)
 		goal->done = true;
 	else
 	{
-		size_t		slot;
+		size_t slot;
 
 		/* Memory ends long before the indexes in the table do. */
 		if (goal->count * 2 >= goal->table_size)
@@ -182,8 +175,8 @@ goal_add_answer(evaluator *evaluator, goal *goal, const value_id *answer)
 		slot = hash_values(0, answer, arity) & (goal->table_size - 1);
 		while (goal->table[slot] != 0)
 		{
-			if (same_values(goal->answers + (goal->table[slot] - 1) * (size_t) arity,
-							answer, arity))
+			if (same_values(goal->answers + (goal->table[slot] - 1) * (size_t) arity, answer,
+							arity))
 				return;
 			slot = (slot + 1) & (goal->table_size - 1);
 		}
@@ -191,8 +184,8 @@ goal_add_answer(evaluator *evaluator, goal *goal, const value_id *answer)
 	}
 	if (goal->count == goal->room)
 	{
-		size_t		room = goal->room > 0 ? goal->room * 2 : goal->ground ? 1 : 4;
-		value_id   *answers = pool_alloc(&evaluator->pool, room * bytes);
+		size_t room = goal->room > 0 ? goal->room * 2 : goal->ground ? 1 : 4;
+		value_id *answers = pool_alloc(&evaluator->pool, room * bytes);
 
 		if (goal->count > 0)
 		{
@@ -205,18 +198,15 @@ goal_add_answer(evaluator *evaluator, goal *goal, const value_id *answer)
 	if (bytes > 0)
 		memcpy(goal->answers + goal->count * (size_t) arity, answer, bytes);
 	goal->count++;
-	for (consumer *waiting = goal->consumers; waiting != NULL;
-		 waiting = waiting->next)
+	for (consumer *waiting = goal->consumers; waiting != NULL; waiting = waiting->next)
 	{
 		if (!waiting->scheduled)
 		{
 			waiting->scheduled = true;
-			goal_schedule(evaluator, waiting->frame->goal->predicate, FEED_CONSUMER,
-					 waiting);
+			goal_schedule(evaluator, waiting->frame->goal->predicate, FEED_CONSUMER, waiting);
 		}
 	}
-	if (goal == evaluator->top &&
-		(!evaluator->answer(evaluator->context, answer) || goal->done))
+	if (goal == evaluator->top && (!evaluator->answer(evaluator->context, answer) || goal->done))
 		evaluator->stopped = true;
 }
 

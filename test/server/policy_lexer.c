@@ -14,24 +14,23 @@
 #include "text.h"
 
 bool
-policy_fail(engine_error *error, policy_place place, const char *format,...)
+policy_fail(engine_error *error, policy_place place, const char *format, ...)
 {
-	va_list		arguments;
-	char		message[sizeof(error->message)];
+	va_list arguments;
+	char message[sizeof(error->message)];
 
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	return engine_fail(error, ENGINE_INVALID_ARGUMENT, "line %d column %d: %s",
-					   place.line, place.column, message);
+	return engine_fail(error, ENGINE_INVALID_ARGUMENT, "line %d column %d: %s", place.line,
+					   place.column, message);
 }
 
 /* Steps over one character; false when it is not UTF-8 or a NUL. */
 static bool
 step(policy_lexer *lexer)
 {
-	size_t		length = text_character(lexer->at,
-										(size_t) (lexer->end - lexer->at));
+	size_t length = text_character(lexer->at, (size_t) (lexer->end - lexer->at));
 
 	if (length == 0)
 		return false;
@@ -49,10 +48,9 @@ step(policy_lexer *lexer)
 static bool
 at(const policy_lexer *lexer, const char *text)
 {
-	size_t		size = strlen(text);
+	size_t size = strlen(text);
 
-	return (size_t) (lexer->end - lexer->at) >= size &&
-		memcmp(lexer->at, text, size) == 0;
+	return (size_t) (lexer->end - lexer->at) >= size && memcmp(lexer->at, text, size) == 0;
 }
 
 static bool
@@ -67,8 +65,7 @@ skip_space(policy_lexer *lexer, engine_error *error)
 			while (lexer->at < lexer->end && *lexer->at != '\n')
 			{
 				if (!step(lexer))
-					return policy_fail(error, lexer->place,
-									   "the text is not valid UTF-8");
+					return policy_fail(error, lexer->place, "the text is not valid UTF-8");
 			}
 		}
 		else
@@ -81,10 +78,9 @@ static bool
 read_string(policy_lexer *lexer, policy_token *token, engine_error *error)
 {
 	/* Escapes only make it shorter. */
-	const char *close = memchr(lexer->at + 1, '\n',
-							   (size_t) (lexer->end - lexer->at - 1));
-	char	   *text;
-	size_t		size = 0;
+	const char *close = memchr(lexer->at + 1, '\n', (size_t) (lexer->end - lexer->at - 1));
+	char *text;
+	size_t size = 0;
 
 	if (close == NULL)
 		close = lexer->end;
@@ -104,8 +100,7 @@ read_string(policy_lexer *lexer, policy_token *token, engine_error *error)
 		policy_place place = lexer->place;
 
 		if (lexer->at == lexer->end || *lexer->at == '\n')
-			return policy_fail(error, token->place,
-							   "the string does not end on its line");
+			return policy_fail(error, token->place, "the string does not end on its line");
 		if (!step(lexer))
 			return policy_fail(error, place, "the text is not valid UTF-8");
 		if (*start == '"')
@@ -119,8 +114,7 @@ read_string(policy_lexer *lexer, policy_token *token, engine_error *error)
 			if (lexer->at < lexer->end && *lexer->at != '\0')
 				escape = strchr(escapes, *lexer->at);
 			if (escape == NULL)
-				return policy_fail(error, place,
-								   "after a backslash comes one of \" \\ n r t");
+				return policy_fail(error, place, "after a backslash comes one of \" \\ n r t");
 			text[size++] = meanings[escape - escapes];
 			step(lexer);
 			continue;
@@ -137,29 +131,26 @@ read_string(policy_lexer *lexer, policy_token *token, engine_error *error)
 static bool
 is_name_character(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-		(c >= '0' && c <= '9');
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
 }
 
 static bool
 read_integer(policy_lexer *lexer, policy_token *token, engine_error *error)
 {
-	bool		negative = *lexer->at == '-';
-	uint64_t	limit = negative ? (uint64_t) INT64_MAX + 1 : INT64_MAX;
-	uint64_t	number = 0;
+	bool negative = *lexer->at == '-';
+	uint64_t limit = negative ? (uint64_t) INT64_MAX + 1 : INT64_MAX;
+	uint64_t number = 0;
 
 	if (negative)
 		step(lexer);
 	while (lexer->at < lexer->end && is_name_character(*lexer->at))
 	{
-		unsigned	digit = (unsigned char) *lexer->at - '0';
+		unsigned digit = (unsigned char) *lexer->at - '0';
 
 		if (digit > 9)
-			return policy_fail(error, lexer->place,
-							   "a number holds digits only");
+			return policy_fail(error, lexer->place, "a number holds digits only");
 		if (number > (limit - digit) / 10)
-			return policy_fail(error, token->place,
-							   "the number does not fit 64 bits");
+			return policy_fail(error, token->place, "the number does not fit 64 bits");
 		number = number * 10 + digit;
 		step(lexer);
 	}
@@ -175,25 +166,21 @@ read_name(policy_lexer *lexer, policy_token *token, engine_error *error)
 	{
 		const char *text;
 		policy_token_kind kind;
-	}			words[] = {
-		{"_", POLICY_UNDERSCORE}, {"if", POLICY_IF}, {"and", POLICY_AND},
-		{"not", POLICY_NOT}, {"true", POLICY_TRUE}, {"false", POLICY_FALSE},
-		{NULL, POLICY_NAME}
-	};
+	} words[] = {{"_", POLICY_UNDERSCORE}, {"if", POLICY_IF},	  {"and", POLICY_AND},
+				 {"not", POLICY_NOT},	   {"true", POLICY_TRUE}, {"false", POLICY_FALSE},
+				 {NULL, POLICY_NAME}};
 	const char *start = lexer->at;
-	size_t		size;
-	int			word = 0;
+	size_t size;
+	int word = 0;
 
 	while (lexer->at < lexer->end && is_name_character(*lexer->at))
 		step(lexer);
 	size = (size_t) (lexer->at - start);
 	if (size > TEXT_MAX_IDENTIFIER)
-		return policy_fail(error, token->place,
-						   "a name has at most %d characters",
+		return policy_fail(error, token->place, "a name has at most %d characters",
 						   TEXT_MAX_IDENTIFIER);
 	while (words[word].text != NULL &&
-		   (strlen(words[word].text) != size ||
-			memcmp(words[word].text, start, size) != 0))
+		   (strlen(words[word].text) != size || memcmp(words[word].text, start, size) != 0))
 		word++;
 	token->kind = words[word].kind;
 	token->text = pool_copy(lexer->pool, start, size);
@@ -208,12 +195,10 @@ read_mark(policy_lexer *lexer, policy_token *token, engine_error *error)
 	{
 		const char *text;
 		policy_token_kind kind;
-	}			marks[] = {
-		{"<=", POLICY_LESS_EQUAL}, {">=", POLICY_GREATER_EQUAL},
-		{"!=", POLICY_NOT_EQUAL}, {"(", POLICY_OPEN}, {")", POLICY_CLOSE},
-		{",", POLICY_COMMA}, {";", POLICY_SEMICOLON}, {":", POLICY_COLON},
-		{"<", POLICY_LESS}, {">", POLICY_GREATER}, {"=", POLICY_EQUAL}
-	};
+	} marks[] = {{"<=", POLICY_LESS_EQUAL}, {">=", POLICY_GREATER_EQUAL}, {"!=", POLICY_NOT_EQUAL},
+				 {"(", POLICY_OPEN},		{")", POLICY_CLOSE},		  {",", POLICY_COMMA},
+				 {";", POLICY_SEMICOLON},	{":", POLICY_COLON},		  {"<", POLICY_LESS},
+				 {">", POLICY_GREATER},		{"=", POLICY_EQUAL}};
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 	{
@@ -234,7 +219,7 @@ read_mark(policy_lexer *lexer, policy_token *token, engine_error *error)
 bool
 policy_next_token(policy_lexer *lexer, policy_token *token, engine_error *error)
 {
-	bool		done;
+	bool done;
 
 	memset(token, 0, sizeof(*token));
 	if (!skip_space(lexer, error))
@@ -249,8 +234,8 @@ policy_next_token(policy_lexer *lexer, policy_token *token, engine_error *error)
 	if (*lexer->at == '"')
 		done = read_string(lexer, token, error);
 	else if ((*lexer->at >= '0' && *lexer->at <= '9') ||
-			 (*lexer->at == '-' && lexer->at + 1 < lexer->end &&
-			  lexer->at[1] >= '0' && lexer->at[1] <= '9'))
+			 (*lexer->at == '-' && lexer->at + 1 < lexer->end && lexer->at[1] >= '0' &&
+			  lexer->at[1] <= '9'))
 		done = read_integer(lexer, token, error);
 	else if (is_name_character(*lexer->at))
 		done = read_name(lexer, token, error);

@@ -20,8 +20,7 @@ link_term(store *store, policy_term *term, engine_error *error)
 		case POLICY_WILDCARD:
 			return link_type(store, term->type, &term->id, error);
 		case POLICY_CONSTANT:
-			return store_find_value(store, &term->constant, true, &term->id,
-									error);
+			return store_find_value(store, &term->constant, true, &term->id, error);
 		case POLICY_VARIABLE:
 			break;
 	}
@@ -48,16 +47,14 @@ link_rule(store *store, policy_rule *rule, engine_error *error)
 	{
 		policy_condition *condition = &rule->conditions[i];
 
-		if (condition->kind == POLICY_COMPARES
-			? !link_term(store, &condition->left, error) ||
-			!link_term(store, &condition->right, error)
-			: !link_atom(store, &condition->atom, error))
+		if (condition->kind == POLICY_COMPARES ? !link_term(store, &condition->left, error) ||
+													 !link_term(store, &condition->right, error)
+											   : !link_atom(store, &condition->atom, error))
 			return false;
 	}
 	for (int i = 0; i < rule->variable_count; i++)
 	{
-		if (!link_type(store, rule->variables[i].type, &rule->variables[i].id,
-					   error))
+		if (!link_type(store, rule->variables[i].type, &rule->variables[i].id, error))
 			return false;
 	}
 	return true;
@@ -70,8 +67,7 @@ policy_link(policy *policy, store *store, engine_error *error)
 	{
 		policy_predicate *predicate = policy->predicates[i];
 
-		predicate->relation = store_relation(store, predicate->name,
-											 predicate->arity, true);
+		predicate->relation = store_relation(store, predicate->name, predicate->arity, true);
 	}
 	for (int i = 0; i < policy->rule_count; i++)
 	{

@@ -14,23 +14,23 @@
 
 typedef struct parser
 {
-	policy	   *policy;
+	policy *policy;
 	policy_lexer lexer;
-	policy_token token;			/* the next one */
+	policy_token token; /* the next one */
 	engine_error *error;
 	/* Of the rule being read. */
 	policy_variable *variables;
-	int			variable_count;
-	int			variable_room;
+	int variable_count;
+	int variable_room;
 	/* Capacities of the policy's arrays. */
-	int			predicate_room;
-	int			rule_room;
+	int predicate_room;
+	int rule_room;
 } parser;
 
 static uint64_t
 hash_predicate(const char *name, int arity)
 {
-	uint64_t	hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t) arity;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t) arity;
 
 	for (; *name != '\0'; name++)
 		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
@@ -48,17 +48,16 @@ static bool
 expected(parser *parser, const char *what)
 {
 	const policy_token *token = &parser->token;
-	size_t		size = 0;
+	size_t size = 0;
 
 	if (token->kind == POLICY_END)
-		return policy_fail(parser->error, token->place,
-						   "expected %s, found the end of the policy", what);
+		return policy_fail(parser->error, token->place, "expected %s, found the end of the policy",
+						   what);
 	/* No more than a few words of the text, cut at a character. */
 	while (size < token->size && size < 40)
 		size += text_character(token->start + size, token->size - size);
-	return policy_fail(parser->error, token->place, "expected %s, found %.*s%s",
-					   what, (int) size, token->start,
-					   size < token->size ? "..." : "");
+	return policy_fail(parser->error, token->place, "expected %s, found %.*s%s", what, (int) size,
+					   token->start, size < token->size ? "..." : "");
 }
 
 static bool
@@ -72,7 +71,7 @@ take(parser *parser, policy_token_kind kind, const char *what)
 policy_predicate *
 policy_find(const policy *policy, const char *name, int arity)
 {
-	size_t		slot;
+	size_t slot;
 
 	if (policy->table_size == 0)
 		return NULL;
@@ -91,14 +90,14 @@ policy_find(const policy *policy, const char *name, int arity)
 static policy_predicate *
 intern_predicate(parser *parser, const char *name, int arity)
 {
-	policy	   *policy = parser->policy;
+	policy *policy = parser->policy;
 	policy_predicate *predicate;
-	size_t		slot;
+	size_t slot;
 
 	/* At most half full, so that a search always ends. */
 	if ((size_t) policy->predicate_count * 2 >= policy->table_size)
 	{
-		size_t		size = policy->table_size > 0 ? policy->table_size * 2 : 64;
+		size_t size = policy->table_size > 0 ? policy->table_size * 2 : 64;
 
 		free(policy->table);
 		policy->table = memory_alloc(size * sizeof(*policy->table));
@@ -122,9 +121,8 @@ intern_predicate(parser *parser, const char *name, int arity)
 	if (policy->predicate_count == parser->predicate_room)
 	{
 		parser->predicate_room = parser->predicate_room * 2 + 16;
-		policy->predicates = memory_resize(policy->predicates,
-										   (size_t) parser->predicate_room *
-										   sizeof(*policy->predicates));
+		policy->predicates = memory_resize(policy->predicates, (size_t) parser->predicate_room *
+																   sizeof(*policy->predicates));
 	}
 	predicate = pool_zero(&policy->pool, sizeof(*predicate));
 	predicate->name = name;
@@ -148,9 +146,8 @@ intern_variable(parser *parser, const policy_token *name)
 	if (parser->variable_count == parser->variable_room)
 	{
 		parser->variable_room = parser->variable_room * 2 + 8;
-		parser->variables = memory_resize(parser->variables,
-										  (size_t) parser->variable_room *
-										  sizeof(*parser->variables));
+		parser->variables = memory_resize(parser->variables, (size_t) parser->variable_room *
+																 sizeof(*parser->variables));
 	}
 	variable = &parser->variables[parser->variable_count];
 	memset(variable, 0, sizeof(*variable));
@@ -168,14 +165,14 @@ parse_variable_type(parser *parser, int index, bool negated)
 	if (parser->token.kind != POLICY_NAME)
 		return expected(parser, "a type, or an id in quotes");
 	if (negated)
-		return policy_fail(parser->error, parser->token.place,
-						   "the type of \"%s\" belongs where the variable is bound, not into \"not\"",
-						   variable->name);
+		return policy_fail(
+			parser->error, parser->token.place,
+			"the type of \"%s\" belongs where the variable is bound, not into \"not\"",
+			variable->name);
 	if (variable->type != NULL && strcmp(variable->type, parser->token.text) != 0)
 		return policy_fail(parser->error, parser->token.place,
-						   "\"%s\" has the type %s already (line %d column %d)",
-						   variable->name, variable->type,
-						   variable->typed.line, variable->typed.column);
+						   "\"%s\" has the type %s already (line %d column %d)", variable->name,
+						   variable->type, variable->typed.line, variable->typed.column);
 	variable->type = parser->token.text;
 	variable->typed = parser->token.place;
 	return advance(parser);
@@ -186,8 +183,7 @@ parse_variable_type(parser *parser, int index, bool negated)
  * identity or a variable.
  */
 static bool
-parse_named(parser *parser, const policy_token *name, bool negated,
-			policy_term *term)
+parse_named(parser *parser, const policy_token *name, bool negated, policy_term *term)
 {
 	term->place = name->place;
 	if (parser->token.kind != POLICY_COLON)
@@ -256,11 +252,10 @@ parse_argument(parser *parser, bool negated, policy_term *term)
 
 /* The arguments of a predicate; the next token is the opening parenthesis. */
 static bool
-parse_atom(parser *parser, const policy_token *name, bool negated,
-		   policy_atom *atom)
+parse_atom(parser *parser, const policy_token *name, bool negated, policy_atom *atom)
 {
 	policy_term args[POLICY_MAX_ARGUMENTS];
-	int			count = 0;
+	int count = 0;
 
 	if (!take(parser, POLICY_OPEN, "\"(\""))
 		return false;
@@ -270,8 +265,7 @@ parse_atom(parser *parser, const policy_token *name, bool negated,
 		{
 			if (count == POLICY_MAX_ARGUMENTS)
 				return policy_fail(parser->error, parser->token.place,
-								   "a predicate has at most %d arguments",
-								   POLICY_MAX_ARGUMENTS);
+								   "a predicate has at most %d arguments", POLICY_MAX_ARGUMENTS);
 			if (!parse_argument(parser, negated, &args[count]))
 				return false;
 			count++;
@@ -285,28 +279,23 @@ parse_atom(parser *parser, const policy_token *name, bool negated,
 		return false;
 	if (strcmp(name->text, "allow") == 0 && count != 3)
 		return policy_fail(parser->error, name->place,
-						   "allow takes 3 arguments (actor, action, resource), not %d",
-						   count);
+						   "allow takes 3 arguments (actor, action, resource), not %d", count);
 	atom->place = name->place;
 	atom->predicate = intern_predicate(parser, name->text, count);
-	atom->args = pool_alloc(&parser->policy->pool,
-							(size_t) count * sizeof(policy_term));
+	atom->args = pool_alloc(&parser->policy->pool, (size_t) count * sizeof(policy_term));
 	if (count > 0)
 		memcpy(atom->args, args, (size_t) count * sizeof(policy_term));
 	return true;
 }
 
 static bool
-check_operand(parser *parser, policy_token_kind comparison,
-			  const policy_term *term)
+check_operand(parser *parser, policy_token_kind comparison, const policy_term *term)
 {
 	if (term->kind == POLICY_WILDCARD)
-		return policy_fail(parser->error, term->place,
-						   "\"_\" cannot be compared");
+		return policy_fail(parser->error, term->place, "\"_\" cannot be compared");
 	if (term->kind == POLICY_CONSTANT && term->constant.kind != STORE_INTEGER &&
 		comparison != POLICY_EQUAL && comparison != POLICY_NOT_EQUAL)
-		return policy_fail(parser->error, term->place,
-						   "only integers have an order");
+		return policy_fail(parser->error, term->place, "only integers have an order");
 	return true;
 }
 
@@ -324,7 +313,7 @@ parse_condition(parser *parser, policy_condition *condition)
 		first = parser->token;
 		condition->kind = POLICY_HOLDS_NOT;
 		return take(parser, POLICY_NAME, "a predicate after \"not\"") &&
-			parse_atom(parser, &first, true, &condition->atom);
+			   parse_atom(parser, &first, true, &condition->atom);
 	}
 	first = parser->token;
 	if (first.kind == POLICY_NAME)
@@ -345,24 +334,22 @@ parse_condition(parser *parser, policy_condition *condition)
 	condition->comparison = parser->token.kind;
 	if (condition->comparison < POLICY_LESS)
 		return expected(parser, "\"(\" or a comparison");
-	return advance(parser) &&
-		parse_argument(parser, false, &condition->right) &&
-		check_operand(parser, condition->comparison, &condition->left) &&
-		check_operand(parser, condition->comparison, &condition->right);
+	return advance(parser) && parse_argument(parser, false, &condition->right) &&
+		   check_operand(parser, condition->comparison, &condition->left) &&
+		   check_operand(parser, condition->comparison, &condition->right);
 }
 
 static bool
 parse_rule(parser *parser)
 {
-	policy	   *policy = parser->policy;
+	policy *policy = parser->policy;
 	policy_condition conditions[POLICY_MAX_CONDITIONS];
 	policy_token name = parser->token;
 	policy_rule *rule = pool_zero(&policy->pool, sizeof(*rule));
 	policy_predicate *predicate;
 
 	parser->variable_count = 0;
-	if (!take(parser, POLICY_NAME, "a predicate") ||
-		!parse_atom(parser, &name, false, &rule->head))
+	if (!take(parser, POLICY_NAME, "a predicate") || !parse_atom(parser, &name, false, &rule->head))
 		return false;
 	if (parser->token.kind == POLICY_IF)
 	{
@@ -372,24 +359,23 @@ parse_rule(parser *parser)
 				return false;
 			if (rule->condition_count == POLICY_MAX_CONDITIONS)
 				return policy_fail(parser->error, parser->token.place,
-								   "a rule has at most %d conditions",
-								   POLICY_MAX_CONDITIONS);
+								   "a rule has at most %d conditions", POLICY_MAX_CONDITIONS);
 			if (!parse_condition(parser, &conditions[rule->condition_count]))
 				return false;
 			rule->condition_count++;
 		} while (parser->token.kind == POLICY_AND);
 	}
-	if (!take(parser, POLICY_SEMICOLON, rule->condition_count == 0
-			  ? "\"if\" or \";\"" : "\"and\" or \";\""))
+	if (!take(parser, POLICY_SEMICOLON,
+			  rule->condition_count == 0 ? "\"if\" or \";\"" : "\"and\" or \";\""))
 		return false;
 
-	rule->conditions = pool_alloc(&policy->pool, (size_t) rule->condition_count *
-								  sizeof(policy_condition));
+	rule->conditions =
+		pool_alloc(&policy->pool, (size_t) rule->condition_count * sizeof(policy_condition));
 	if (rule->condition_count > 0)
-		memcpy(rule->conditions, conditions, (size_t) rule->condition_count *
-			   sizeof(policy_condition));
-	rule->variables = pool_alloc(&policy->pool, (size_t) parser->variable_count *
-								 sizeof(policy_variable));
+		memcpy(rule->conditions, conditions,
+			   (size_t) rule->condition_count * sizeof(policy_condition));
+	rule->variables =
+		pool_alloc(&policy->pool, (size_t) parser->variable_count * sizeof(policy_variable));
 	if (parser->variable_count > 0)
 		memcpy(rule->variables, parser->variables,
 			   (size_t) parser->variable_count * sizeof(policy_variable));
@@ -404,8 +390,8 @@ parse_rule(parser *parser)
 	if (policy->rule_count == parser->rule_room)
 	{
 		parser->rule_room = parser->rule_room * 2 + 16;
-		policy->rules = memory_resize(policy->rules, (size_t) parser->rule_room *
-									  sizeof(*policy->rules));
+		policy->rules =
+			memory_resize(policy->rules, (size_t) parser->rule_room * sizeof(*policy->rules));
 	}
 	policy->rules[policy->rule_count++] = rule;
 	return true;
@@ -414,14 +400,13 @@ parse_rule(parser *parser)
 policy *
 policy_parse(const char *text, size_t size, engine_error *error)
 {
-	policy	   *policy;
-	parser		parser = {0};
-	bool		done;
+	policy *policy;
+	parser parser = {0};
+	bool done;
 
 	if (size > POLICY_MAX_BYTES)
 	{
-		engine_fail(error, ENGINE_INVALID_ARGUMENT,
-					"the policy has %zu bytes, more than %d", size,
+		engine_fail(error, ENGINE_INVALID_ARGUMENT, "the policy has %zu bytes, more than %d", size,
 					POLICY_MAX_BYTES);
 		return NULL;
 	}

@@ -19,15 +19,15 @@
 struct pool_chunk
 {
 	pool_chunk *next;
-	size_t		size;			/* of the bytes after this header */
-	size_t		used;
-	size_t		padding;		/* keeps what follows aligned */
+	size_t size; /* of the bytes after this header */
+	size_t used;
+	size_t padding; /* keeps what follows aligned */
 };
 
 void *
 memory_resize(void *memory, size_t size)
 {
-	void	   *result = realloc(memory, size > 0 ? size : 1);
+	void *result = realloc(memory, size > 0 ? size : 1);
 
 	if (result == NULL)
 	{
@@ -46,7 +46,7 @@ memory_alloc(size_t size)
 char *
 memory_copy(const char *text)
 {
-	size_t		size = strlen(text) + 1;
+	size_t size = strlen(text) + 1;
 
 	return memcpy(memory_alloc(size), text, size);
 }
@@ -55,8 +55,8 @@ memory_copy(const char *text)
 static int
 size_class(size_t *size)
 {
-	size_t		rounded;
-	int			class;
+	size_t rounded;
+	int class;
 
 	if (*size <= SMALL_LIMIT)
 	{
@@ -74,7 +74,7 @@ size_class(size_t *size)
 			abort();
 		}
 		rounded *= 2;
-		class++;
+		class ++;
 	}
 	*size = rounded;
 	return class;
@@ -83,9 +83,9 @@ size_class(size_t *size)
 void *
 pool_alloc(pool *pool, size_t size)
 {
-	int			class = size_class(&size);
+	int class = size_class(&size);
 	pool_chunk *chunk = pool->chunks;
-	void	   *memory = pool->unused[class];
+	void *memory = pool->unused[class];
 
 	if (memory != NULL)
 	{
@@ -94,7 +94,7 @@ pool_alloc(pool *pool, size_t size)
 	}
 	if (chunk == NULL || chunk->size - chunk->used < size)
 	{
-		size_t		wanted = size > CHUNK_SIZE / 4 ? size : CHUNK_SIZE;
+		size_t wanted = size > CHUNK_SIZE / 4 ? size : CHUNK_SIZE;
 		pool_chunk *fresh = memory_alloc(sizeof(pool_chunk) + wanted);
 
 		fresh->size = wanted;
@@ -127,7 +127,7 @@ pool_zero(pool *pool, size_t size)
 char *
 pool_copy(pool *pool, const char *bytes, size_t size)
 {
-	char	   *copy = pool_alloc(pool, size + 1);
+	char *copy = pool_alloc(pool, size + 1);
 
 	memcpy(copy, bytes, size);
 	copy[size] = '\0';
@@ -137,7 +137,7 @@ pool_copy(pool *pool, const char *bytes, size_t size)
 void
 pool_free(pool *pool, void *memory, size_t size)
 {
-	int			class = size_class(&size);
+	int class = size_class(&size);
 
 	memcpy(memory, &pool->unused[class], sizeof(void *));
 	pool->unused[class] = memory;

@@ -19,8 +19,8 @@ typedef struct pool_chunk pool_chunk;
 typedef struct pool
 {
 	pool_chunk *chunks;			/* the one in use first */
-	size_t		bytes;			/* held from malloc */
-	void	   *unused[POOL_CLASSES];	/* given back, by size class */
+	size_t bytes;				/* held from malloc */
+	void *unused[POOL_CLASSES]; /* given back, by size class */
 } pool;
 
 /* A pool of all zero bytes is an empty pool. */
@@ -43,4 +43,4 @@ extern void *memory_alloc(size_t size);
 extern void *memory_resize(void *memory, size_t size);
 extern char *memory_copy(const char *text);
 
-#endif							/* VERDICT_SERVER_POOL_H */
+#endif /* VERDICT_SERVER_POOL_H */

@@ -27,25 +27,22 @@
 bool
 store_fail(store *store, const char *doing, engine_error *error)
 {
-	return engine_fail(error, ENGINE_INTERNAL, "%s: %s", doing,
-					   sqlite3_errmsg(store->database));
+	return engine_fail(error, ENGINE_INTERNAL, "%s: %s", doing, sqlite3_errmsg(store->database));
 }
 
 bool
-store_prepare(store *store, const char *sql, sqlite3_stmt **statement,
-			  engine_error *error)
+store_prepare(store *store, const char *sql, sqlite3_stmt **statement, engine_error *error)
 {
-	if (sqlite3_prepare_v3(store->database, sql, -1, SQLITE_PREPARE_PERSISTENT,
-						   statement, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v3(store->database, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) !=
+		SQLITE_OK)
 		return store_fail(store, "preparing a statement", error);
 	return true;
 }
 
 bool
-store_run(store *store, sqlite3_stmt *statement, const char *doing,
-		  engine_error *error)
+store_run(store *store, sqlite3_stmt *statement, const char *doing, engine_error *error)
 {
-	bool		done = sqlite3_step(statement) == SQLITE_DONE;
+	bool done = sqlite3_step(statement) == SQLITE_DONE;
 
 	if (!done)
 		store_fail(store, doing, error);
@@ -125,11 +122,10 @@ store_take_position(store *store, uint64_t *position, engine_error *error)
 }
 
 bool
-store_get_policy(store *store, pool *pool, const char **text,
-				 engine_error *error)
+store_get_policy(store *store, pool *pool, const char **text, engine_error *error)
 {
 	sqlite3_stmt *statement;
-	bool		done = false;
+	bool done = false;
 
 	if (!store_begin_read(store, error) ||
 		!store_prepare(store, "SELECT policy FROM state", &statement, error))
@@ -140,8 +136,7 @@ store_get_policy(store *store, pool *pool, const char **text,
 
 		if (stored != NULL)
 		{
-			*text = pool_copy(pool, stored,
-							  (size_t) sqlite3_column_bytes(statement, 0));
+			*text = pool_copy(pool, stored, (size_t) sqlite3_column_bytes(statement, 0));
 			done = true;
 		}
 	}
@@ -154,7 +149,7 @@ store_get_policy(store *store, pool *pool, const char **text,
 bool
 store_set_policy(store *store, const char *text, engine_error *error)
 {
-	bool		done;
+	bool done;
 
 	sqlite3_bind_text(store->set_policy, 1, text, -1, SQLITE_STATIC);
 	done = store_run(store, store->set_policy, "storing the policy", error);
@@ -173,29 +168,26 @@ bind_key(sqlite3_stmt *statement, const store_key *key)
 }
 
 bool
-store_find_record(store *store, const store_key *key, pool *pool, bool *found,
-				  store_record *record, engine_error *error)
+store_find_record(store *store, const store_key *key, pool *pool, bool *found, store_record *record,
+				  engine_error *error)
 {
 	sqlite3_stmt *statement = store->find_record;
-	bool		done = true;
-	int			step;
+	bool done = true;
+	int step;
 
 	*found = false;
 	if (!store_begin_read(store, error))
 		return false;
 	bind_key(statement, key);
 	step = sqlite3_step(statement);
-	if (step == SQLITE_ROW &&
-		sqlite3_column_bytes(statement, 0) == STORE_HASH_SIZE)
+	if (step == SQLITE_ROW && sqlite3_column_bytes(statement, 0) == STORE_HASH_SIZE)
 	{
 		*found = true;
-		memcpy(record->payload, sqlite3_column_blob(statement, 0),
-			   STORE_HASH_SIZE);
+		memcpy(record->payload, sqlite3_column_blob(statement, 0), STORE_HASH_SIZE);
 		record->answer_size = (size_t) sqlite3_column_bytes(statement, 1);
-		record->answer = (uint8_t *)
-			pool_copy(pool, record->answer_size > 0
-					  ? sqlite3_column_blob(statement, 1) : "",
-					  record->answer_size);
+		record->answer = (uint8_t *) pool_copy(
+			pool, record->answer_size > 0 ? sqlite3_column_blob(statement, 1) : "",
+			record->answer_size);
 		record->position = (uint64_t) sqlite3_column_int64(statement, 2);
 	}
 	else if (step != SQLITE_DONE)
@@ -209,22 +201,19 @@ store_add_record(store *store, const store_key *key, const store_record *record,
 				 engine_error *error)
 {
 	sqlite3_stmt *statement = store->add_record;
-	int64_t		now = (int64_t) time(NULL);
+	int64_t now = (int64_t) time(NULL);
 
 	if (now - store->pruned >= RECORD_PRUNE_SECONDS || now < store->pruned)
 	{
 		sqlite3_bind_int64(store->forget_records, 1, now - RECORD_LIFE_SECONDS);
-		if (!store_run(store, store->forget_records,
-					   "forgetting old idempotency records", error))
+		if (!store_run(store, store->forget_records, "forgetting old idempotency records", error))
 			return false;
 		store->pruned = now;
 	}
 	bind_key(statement, key);
-	sqlite3_bind_blob(statement, 4, record->payload, STORE_HASH_SIZE,
-					  SQLITE_STATIC);
+	sqlite3_bind_blob(statement, 4, record->payload, STORE_HASH_SIZE, SQLITE_STATIC);
 	/* Bytes of size zero with a null pointer would be NULL. */
-	sqlite3_bind_blob(statement, 5, record->answer_size > 0
-					  ? (const void *) record->answer : "",
+	sqlite3_bind_blob(statement, 5, record->answer_size > 0 ? (const void *) record->answer : "",
 					  (int) record->answer_size, SQLITE_STATIC);
 	sqlite3_bind_int64(statement, 6, (int64_t) record->position);
 	sqlite3_bind_int64(statement, 7, now);
@@ -234,20 +223,20 @@ store_add_record(store *store, const store_key *key, const store_record *record,
 /* Opening and closing. */
 
 static const char schema[] =
-"CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1),"
-"  generation INTEGER NOT NULL, position INTEGER NOT NULL,"
-"  policy TEXT NOT NULL);"
-"INSERT INTO state VALUES (1, 1, 0, '');"
-/* Predicates with their number of arguments; identity types with -1. */
-"CREATE TABLE symbol (number INTEGER PRIMARY KEY, name TEXT NOT NULL,"
-"  arity INTEGER NOT NULL, UNIQUE (name, arity));"
-"CREATE TABLE value (id INTEGER PRIMARY KEY, type INTEGER NOT NULL,"
-"  text TEXT NOT NULL, UNIQUE (type, text));"
-"CREATE TABLE idempotency (caller BLOB NOT NULL, method TEXT NOT NULL,"
-"  key BLOB NOT NULL, payload BLOB NOT NULL, answer BLOB NOT NULL,"
-"  position INTEGER NOT NULL, created INTEGER NOT NULL,"
-"  PRIMARY KEY (caller, method, key)) WITHOUT ROWID;"
-"CREATE INDEX idempotency_created ON idempotency (created);";
+	"CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1),"
+	"  generation INTEGER NOT NULL, position INTEGER NOT NULL,"
+	"  policy TEXT NOT NULL);"
+	"INSERT INTO state VALUES (1, 1, 0, '');"
+	/* Predicates with their number of arguments; identity types with -1. */
+	"CREATE TABLE symbol (number INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+	"  arity INTEGER NOT NULL, UNIQUE (name, arity));"
+	"CREATE TABLE value (id INTEGER PRIMARY KEY, type INTEGER NOT NULL,"
+	"  text TEXT NOT NULL, UNIQUE (type, text));"
+	"CREATE TABLE idempotency (caller BLOB NOT NULL, method TEXT NOT NULL,"
+	"  key BLOB NOT NULL, payload BLOB NOT NULL, answer BLOB NOT NULL,"
+	"  position INTEGER NOT NULL, created INTEGER NOT NULL,"
+	"  PRIMARY KEY (caller, method, key)) WITHOUT ROWID;"
+	"CREATE INDEX idempotency_created ON idempotency (created);";
 
 static bool
 execute(store *store, const char *sql, const char *doing, engine_error *error)
@@ -261,11 +250,10 @@ execute(store *store, const char *sql, const char *doing, engine_error *error)
 }
 
 static bool
-read_integer(store *store, const char *sql, int64_t *integer,
-			 engine_error *error)
+read_integer(store *store, const char *sql, int64_t *integer, engine_error *error)
 {
 	sqlite3_stmt *statement;
-	bool		done;
+	bool done;
 
 	if (!store_prepare(store, sql, &statement, error))
 		return false;
@@ -282,9 +270,9 @@ read_integer(store *store, const char *sql, int64_t *integer,
 static bool
 check_format(store *store, engine_error *error)
 {
-	int64_t		application;
-	int64_t		version;
-	int64_t		tables;
+	int64_t application;
+	int64_t version;
+	int64_t tables;
 
 	if (!read_integer(store, "PRAGMA application_id", &application, error) ||
 		!read_integer(store, "PRAGMA user_version", &version, error) ||
@@ -292,21 +280,20 @@ check_format(store *store, engine_error *error)
 		return false;
 	if (application == 0 && tables == 0)
 	{
-		char		mark[128];
+		char mark[128];
 
-		sqlite3_snprintf(sizeof(mark), mark,
-						 "PRAGMA application_id = %d; PRAGMA user_version = %d",
+		sqlite3_snprintf(sizeof(mark), mark, "PRAGMA application_id = %d; PRAGMA user_version = %d",
 						 APPLICATION_ID, FORMAT_VERSION);
 		return execute(store, schema, "making the store", error) &&
-			execute(store, mark, "making the store", error);
+			   execute(store, mark, "making the store", error);
 	}
 	if (application != APPLICATION_ID)
 		return engine_fail(error, ENGINE_INTERNAL,
 						   "the file is an SQLite database, but not a store of verdict-dev");
 	if (version != FORMAT_VERSION)
 		return engine_fail(error, ENGINE_INTERNAL,
-						   "the store has format %lld, this program knows %d",
-						   (long long) version, FORMAT_VERSION);
+						   "the store has format %lld, this program knows %d", (long long) version,
+						   FORMAT_VERSION);
 	return true;
 }
 
@@ -315,23 +302,19 @@ prepare_all(store *store, engine_error *error)
 {
 	return store_prepare(store, "SELECT id FROM value WHERE type = ? AND text = ?",
 						 &store->find_value, error) &&
-		store_prepare(store, "SELECT text FROM value WHERE id = ?",
-					  &store->get_value, error) &&
-		store_prepare(store, "INSERT INTO value VALUES (?, ?, ?)",
-					  &store->add_value, error) &&
-		store_prepare(store, "INSERT INTO symbol VALUES (?, ?, ?)",
-					  &store->add_symbol, error) &&
-		store_prepare(store, "UPDATE state SET position = ?",
-					  &store->set_position, error) &&
-		store_prepare(store, "UPDATE state SET policy = ?",
-					  &store->set_policy, error) &&
-		store_prepare(store, "SELECT payload, answer, position FROM idempotency"
-					  " WHERE caller = ? AND method = ? AND key = ?",
-					  &store->find_record, error) &&
-		store_prepare(store, "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?)",
-					  &store->add_record, error) &&
-		store_prepare(store, "DELETE FROM idempotency WHERE created < ?",
-					  &store->forget_records, error);
+		   store_prepare(store, "SELECT text FROM value WHERE id = ?", &store->get_value, error) &&
+		   store_prepare(store, "INSERT INTO value VALUES (?, ?, ?)", &store->add_value, error) &&
+		   store_prepare(store, "INSERT INTO symbol VALUES (?, ?, ?)", &store->add_symbol, error) &&
+		   store_prepare(store, "UPDATE state SET position = ?", &store->set_position, error) &&
+		   store_prepare(store, "UPDATE state SET policy = ?", &store->set_policy, error) &&
+		   store_prepare(store,
+						 "SELECT payload, answer, position FROM idempotency"
+						 " WHERE caller = ? AND method = ? AND key = ?",
+						 &store->find_record, error) &&
+		   store_prepare(store, "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?)",
+						 &store->add_record, error) &&
+		   store_prepare(store, "DELETE FROM idempotency WHERE created < ?", &store->forget_records,
+						 error);
 }
 
 static bool
@@ -341,16 +324,15 @@ open_database(store *store, const char *path, engine_error *error)
 	 * The lock is taken by the first transaction and kept.  FULL makes a commit
 	 * durable in write-ahead mode, too.
 	 */
-	static const char settings[] =
-		"PRAGMA locking_mode = EXCLUSIVE;"
-		"PRAGMA journal_mode = WAL;"
-		"PRAGMA synchronous = FULL;"
-		"PRAGMA mmap_size = 4294967296;"
-		"PRAGMA cache_size = -131072;"
-		"PRAGMA temp_store = MEMORY;";
-	int64_t		generation;
-	int64_t		position;
-	int64_t		largest;
+	static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
+								   "PRAGMA journal_mode = WAL;"
+								   "PRAGMA synchronous = FULL;"
+								   "PRAGMA mmap_size = 4294967296;"
+								   "PRAGMA cache_size = -131072;"
+								   "PRAGMA temp_store = MEMORY;";
+	int64_t generation;
+	int64_t position;
+	int64_t largest;
 
 	/*
 	 * One thread, no statistics: a look-up takes a sixth less.  Refused, and not
@@ -358,8 +340,8 @@ open_database(store *store, const char *path, engine_error *error)
 	 */
 	sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-	if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE |
-						SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+	if (sqlite3_open_v2(path, &store->database,
+						SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 						NULL) != SQLITE_OK)
 	{
 		if (store->database == NULL)
@@ -373,12 +355,10 @@ open_database(store *store, const char *path, engine_error *error)
 		!execute(store, "BEGIN IMMEDIATE", "opening the store", error))
 		return false;
 	store->transaction = TRANSACTION_WRITE;
-	if (!check_format(store, error) || !store_commit(store, error) ||
-		!prepare_all(store, error) ||
+	if (!check_format(store, error) || !store_commit(store, error) || !prepare_all(store, error) ||
 		!read_integer(store, "SELECT generation FROM state", &generation, error) ||
 		!read_integer(store, "SELECT position FROM state", &position, error) ||
-		!read_integer(store, "SELECT coalesce(max(id), 0) FROM value", &largest,
-					  error) ||
+		!read_integer(store, "SELECT coalesce(max(id), 0) FROM value", &largest, error) ||
 		!store_load_symbols(store, error))
 		return false;
 	store->generation = (uint64_t) generation;
@@ -390,7 +370,7 @@ open_database(store *store, const char *path, engine_error *error)
 store *
 store_open(const char *path, engine_error *error)
 {
-	store	   *store = memory_alloc(sizeof(*store));
+	store *store = memory_alloc(sizeof(*store));
 
 	memset(store, 0, sizeof(*store));
 	if (open_database(store, path, error))

@@ -28,8 +28,7 @@ column_count(const relation *relation)
 
 /* Column names (or a text for each) with commas, for those in the set. */
 static void
-append_columns(sqlite3_str *sql, const relation *relation, uint64_t set,
-			   const char *text)
+append_columns(sqlite3_str *sql, const relation *relation, uint64_t set, const char *text)
 {
 	const char *comma = "";
 
@@ -64,16 +63,15 @@ static bool
 make_table(store *store, relation *relation, engine_error *error)
 {
 	sqlite3_str *sql = sqlite3_str_new(store->database);
-	char	   *text;
-	bool		done;
+	char *text;
+	bool done;
 
 	if (!store_number_symbol(store, relation, error))
 	{
 		sqlite3_free(sqlite3_str_finish(sql));
 		return false;
 	}
-	sqlite3_str_appendf(sql, "CREATE TABLE fact_%lld (",
-						(long long) relation->number);
+	sqlite3_str_appendf(sql, "CREATE TABLE fact_%lld (", (long long) relation->number);
 	for (int i = 0; i < column_count(relation); i++)
 		sqlite3_str_appendf(sql, "a%d INTEGER NOT NULL,", i);
 	sqlite3_str_appendall(sql, "PRIMARY KEY (");
@@ -81,11 +79,9 @@ make_table(store *store, relation *relation, engine_error *error)
 	sqlite3_str_appendall(sql, ")) WITHOUT ROWID;");
 	for (int i = 1; i < column_count(relation) && i < INDEXED_COLUMNS; i++)
 		sqlite3_str_appendf(sql, "CREATE INDEX fact_%lld_%d ON fact_%lld (a%d);",
-							(long long) relation->number, i,
-							(long long) relation->number, i);
+							(long long) relation->number, i, (long long) relation->number, i);
 	text = sqlite3_str_finish(sql);
-	done = text != NULL &&
-		sqlite3_exec(store->database, text, NULL, NULL, NULL) == SQLITE_OK;
+	done = text != NULL && sqlite3_exec(store->database, text, NULL, NULL, NULL) == SQLITE_OK;
 	if (!done)
 		store_fail(store, "making a table of facts", error);
 	sqlite3_free(text);
@@ -94,17 +90,15 @@ make_table(store *store, relation *relation, engine_error *error)
 
 /* The text of a statement, from sqlite3_malloc(). */
 static char *
-statement_text(store *store, const relation *relation, statement_kind kind,
-			   uint64_t given)
+statement_text(store *store, const relation *relation, statement_kind kind, uint64_t given)
 {
 	sqlite3_str *sql = sqlite3_str_new(store->database);
-	long long	number = relation->number;
+	long long number = relation->number;
 
 	switch (kind)
 	{
 		case STATEMENT_INSERT:
-			sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO fact_%lld VALUES (",
-								number);
+			sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO fact_%lld VALUES (", number);
 			append_columns(sql, relation, UINT64_MAX, "?");
 			sqlite3_str_appendall(sql, ")");
 			break;
@@ -145,14 +139,14 @@ statement_text(store *store, const relation *relation, statement_kind kind,
 }
 
 static sqlite3_stmt *
-get_statement(store *store, relation *relation, statement_kind kind,
-			  uint64_t given, engine_error *error)
+get_statement(store *store, relation *relation, statement_kind kind, uint64_t given,
+			  engine_error *error)
 {
 	relation_statement **link = &relation->statements;
 	relation_statement *found;
 	sqlite3_stmt *statement;
-	char	   *text;
-	bool		done;
+	char *text;
+	bool done;
 
 	while ((found = *link) != NULL)
 	{
@@ -189,7 +183,7 @@ get_statement(store *store, relation *relation, statement_kind kind,
 static uint64_t
 given_set(const relation *relation, const value_id *args)
 {
-	uint64_t	given = 0;
+	uint64_t given = 0;
 
 	for (int i = 0; i < relation->arity; i++)
 	{
@@ -200,10 +194,9 @@ given_set(const relation *relation, const value_id *args)
 }
 
 static void
-bind_given(sqlite3_stmt *statement, const relation *relation,
-		   const value_id *args)
+bind_given(sqlite3_stmt *statement, const relation *relation, const value_id *args)
 {
-	int			at = 1;
+	int at = 1;
 
 	if (relation->arity == 0)
 		sqlite3_bind_int64(statement, 1, 0);
@@ -215,11 +208,11 @@ bind_given(sqlite3_stmt *statement, const relation *relation,
 }
 
 static bool
-change(store *store, relation *relation, statement_kind kind,
-	   const value_id *args, bool *changed, engine_error *error)
+change(store *store, relation *relation, statement_kind kind, const value_id *args, bool *changed,
+	   engine_error *error)
 {
-	sqlite3_stmt *statement = get_statement(store, relation, kind,
-											given_set(relation, args), error);
+	sqlite3_stmt *statement =
+		get_statement(store, relation, kind, given_set(relation, args), error);
 
 	if (statement == NULL)
 		return false;
@@ -231,8 +224,8 @@ change(store *store, relation *relation, statement_kind kind,
 }
 
 bool
-store_insert_fact(store *store, relation *relation, const value_id *args,
-				  bool *changed, engine_error *error)
+store_insert_fact(store *store, relation *relation, const value_id *args, bool *changed,
+				  engine_error *error)
 {
 	if (relation->number == 0 && !make_table(store, relation, error))
 		return false;
@@ -240,28 +233,26 @@ store_insert_fact(store *store, relation *relation, const value_id *args,
 }
 
 bool
-store_delete_fact(store *store, relation *relation, const value_id *args,
-				  bool *changed, engine_error *error)
+store_delete_fact(store *store, relation *relation, const value_id *args, bool *changed,
+				  engine_error *error)
 {
 	*changed = false;
-	return relation->number == 0 ||
-		change(store, relation, STATEMENT_DELETE, args, changed, error);
+	return relation->number == 0 || change(store, relation, STATEMENT_DELETE, args, changed, error);
 }
 
 bool
-store_has_fact(store *store, relation *relation, const value_id *args,
-			   bool *found, engine_error *error)
+store_has_fact(store *store, relation *relation, const value_id *args, bool *found,
+			   engine_error *error)
 {
 	sqlite3_stmt *statement;
-	int			step;
+	int step;
 
 	*found = false;
 	if (relation->number == 0)
 		return true;
 	if (!store_begin_read(store, error))
 		return false;
-	statement = get_statement(store, relation, STATEMENT_HAS,
-							  given_set(relation, args), error);
+	statement = get_statement(store, relation, STATEMENT_HAS, given_set(relation, args), error);
 	if (statement == NULL)
 		return false;
 	bind_given(statement, relation, args);
@@ -274,14 +265,13 @@ store_has_fact(store *store, relation *relation, const value_id *args,
 }
 
 bool
-store_match(store *store, relation *relation, const value_id *args, pool *pool,
-			store_rows *rows, engine_error *error)
+store_match(store *store, relation *relation, const value_id *args, pool *pool, store_rows *rows,
+			engine_error *error)
 {
-	uint64_t	given = given_set(relation, args);
-	size_t		width = (size_t) relation->arity -
-		(size_t) __builtin_popcountll(given);
+	uint64_t given = given_set(relation, args);
+	size_t width = (size_t) relation->arity - (size_t) __builtin_popcountll(given);
 	sqlite3_stmt *statement;
-	int			step;
+	int step;
 
 	memset(rows, 0, sizeof(*rows));
 	rows->width = width;
@@ -295,13 +285,13 @@ store_match(store *store, relation *relation, const value_id *args, pool *pool,
 	bind_given(statement, relation, args);
 	while ((step = sqlite3_step(statement)) == SQLITE_ROW)
 	{
-		value_id   *row;
+		value_id *row;
 
 		if ((rows->count + 1) * width * sizeof(value_id) > rows->capacity)
 		{
-			size_t		capacity = rows->capacity > 0 ? rows->capacity * 2
-				: 4 * width * sizeof(value_id);
-			value_id   *larger = pool_alloc(pool, capacity);
+			size_t capacity =
+				rows->capacity > 0 ? rows->capacity * 2 : 4 * width * sizeof(value_id);
+			value_id *larger = pool_alloc(pool, capacity);
 
 			if (rows->capacity > 0)
 			{
@@ -323,11 +313,11 @@ store_match(store *store, relation *relation, const value_id *args, pool *pool,
 }
 
 bool
-store_scan_open(store *store, relation *relation, const value_id *args,
-				const value_id *after, store_scan *scan, engine_error *error)
+store_scan_open(store *store, relation *relation, const value_id *args, const value_id *after,
+				store_scan *scan, engine_error *error)
 {
-	uint64_t	given = given_set(relation, args);
-	int			at;
+	uint64_t given = given_set(relation, args);
+	int at;
 
 	scan->arity = relation->arity;
 	scan->statement = NULL;
@@ -336,9 +326,8 @@ store_scan_open(store *store, relation *relation, const value_id *args,
 		return true;
 	if (!store_begin_read(store, error))
 		return false;
-	scan->statement = get_statement(store, relation, after == NULL
-									? STATEMENT_SCAN : STATEMENT_SCAN_AFTER,
-									given, error);
+	scan->statement = get_statement(
+		store, relation, after == NULL ? STATEMENT_SCAN : STATEMENT_SCAN_AFTER, given, error);
 	if (scan->statement == NULL)
 		return false;
 	bind_given(scan->statement, relation, args);
@@ -349,11 +338,9 @@ store_scan_open(store *store, relation *relation, const value_id *args,
 }
 
 bool
-store_scan_next(store *store, store_scan *scan, value_id *args, bool *found,
-				engine_error *error)
+store_scan_next(store *store, store_scan *scan, value_id *args, bool *found, engine_error *error)
 {
-	int			step = scan->statement == NULL ? SQLITE_DONE
-		: sqlite3_step(scan->statement);
+	int step = scan->statement == NULL ? SQLITE_DONE : sqlite3_step(scan->statement);
 
 	*found = step == SQLITE_ROW;
 	if (step != SQLITE_ROW && step != SQLITE_DONE)

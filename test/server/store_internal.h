@@ -25,7 +25,7 @@ typedef struct relation_statement relation_statement;
 struct relation_statement
 {
 	statement_kind kind;
-	uint64_t	given;
+	uint64_t given;
 	sqlite3_stmt *statement;
 	relation_statement *next;
 };
@@ -35,9 +35,9 @@ struct relation_statement
 /* A name with a number: of a relation, or of an identity type. */
 struct relation
 {
-	char	   *name;
-	int			arity;			/* RELATION_IS_TYPE for an identity type */
-	int64_t		number;			/* 0 = the store does not have it */
+	char *name;
+	int arity;		/* RELATION_IS_TYPE for an identity type */
+	int64_t number; /* 0 = the store does not have it */
 	relation_statement *statements;
 };
 
@@ -51,34 +51,34 @@ typedef enum transaction_state
 /* A value that the store does not have, known for one request. */
 typedef struct temporary_value
 {
-	int64_t		type;
-	char	   *text;
+	int64_t type;
+	char *text;
 } temporary_value;
 
 struct store
 {
-	sqlite3    *database;
+	sqlite3 *database;
 	transaction_state transaction;
-	uint64_t	generation;
-	uint64_t	position;		/* of the last commit */
-	uint64_t	next_position;	/* of the transaction that runs */
-	int64_t		pruned;			/* when old records were last forgotten, seconds */
+	uint64_t generation;
+	uint64_t position;		/* of the last commit */
+	uint64_t next_position; /* of the transaction that runs */
+	int64_t pruned;			/* when old records were last forgotten, seconds */
 
-	relation  **table;			/* by name and arity: open addressing */
-	size_t		table_size;		/* a power of two */
-	size_t		table_count;
-	relation  **numbered;		/* by number, from VALUE_TYPE_IDENTITY */
-	size_t		numbered_count;
-	size_t		numbered_room;
-	size_t		numbered_committed;
-	int64_t		next_serial;
+	relation **table;  /* by name and arity: open addressing */
+	size_t table_size; /* a power of two */
+	size_t table_count;
+	relation **numbered; /* by number, from VALUE_TYPE_IDENTITY */
+	size_t numbered_count;
+	size_t numbered_room;
+	size_t numbered_committed;
+	int64_t next_serial;
 
 	temporary_value *values;
-	size_t		value_count;
-	size_t		value_room;
-	char	  **types;
-	size_t		type_count;
-	size_t		type_room;
+	size_t value_count;
+	size_t value_room;
+	char **types;
+	size_t type_count;
+	size_t type_room;
 
 	sqlite3_stmt *begin_read;
 	sqlite3_stmt *begin_write;
@@ -99,18 +99,17 @@ extern bool store_fail(store *store, const char *doing, engine_error *error);
 /* Makes sure that a transaction is open to read in. */
 extern bool store_begin_read(store *store, engine_error *error);
 /* Runs a statement that gives no row, and resets it. */
-extern bool store_run(store *store, sqlite3_stmt *statement, const char *doing,
-					  engine_error *error);
+extern bool
+store_run(store *store, sqlite3_stmt *statement, const char *doing, engine_error *error);
 /* Prepares a statement that is kept. */
-extern bool store_prepare(store *store, const char *sql,
-						  sqlite3_stmt **statement, engine_error *error);
+extern bool
+store_prepare(store *store, const char *sql, sqlite3_stmt **statement, engine_error *error);
 
 /* Of store_symbol.c, for opening, rolling back and closing. */
 extern bool store_load_symbols(store *store, engine_error *error);
 extern void store_drop_new_symbols(store *store);
 extern void store_free_symbols(store *store);
 /* Gives the name a number, inside a write transaction, unless it has one. */
-extern bool store_number_symbol(store *store, relation *symbol,
-								engine_error *error);
+extern bool store_number_symbol(store *store, relation *symbol, engine_error *error);
 
-#endif							/* VERDICT_SERVER_STORE_INTERNAL_H */
+#endif /* VERDICT_SERVER_STORE_INTERNAL_H */

@@ -26,7 +26,7 @@
 static uint64_t
 hash_name(const char *name, int arity)
 {
-	uint64_t	hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t) (arity + 1);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t) (arity + 1);
 
 	for (; *name != '\0'; name++)
 		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
@@ -36,8 +36,7 @@ hash_name(const char *name, int arity)
 static void
 place_symbol(store *store, relation *symbol)
 {
-	size_t		slot = hash_name(symbol->name, symbol->arity) &
-		(store->table_size - 1);
+	size_t slot = hash_name(symbol->name, symbol->arity) & (store->table_size - 1);
 
 	while (store->table[slot] != NULL)
 		slot = (slot + 1) & (store->table_size - 1);
@@ -47,11 +46,11 @@ place_symbol(store *store, relation *symbol)
 static relation *
 find_symbol(store *store, const char *name, int arity, bool add)
 {
-	relation   *symbol;
+	relation *symbol;
 
 	if (store->table_size > 0)
 	{
-		size_t		slot = hash_name(name, arity) & (store->table_size - 1);
+		size_t slot = hash_name(name, arity) & (store->table_size - 1);
 
 		while ((symbol = store->table[slot]) != NULL)
 		{
@@ -64,8 +63,8 @@ find_symbol(store *store, const char *name, int arity, bool add)
 		return NULL;
 	if (store->table_count * 2 >= store->table_size)
 	{
-		relation  **old = store->table;
-		size_t		old_size = store->table_size;
+		relation **old = store->table;
+		size_t old_size = store->table_size;
 
 		store->table_size = old_size > 0 ? old_size * 2 : 256;
 		store->table = memory_alloc(store->table_size * sizeof(relation *));
@@ -92,8 +91,7 @@ append_numbered(store *store, relation *symbol)
 	if (store->numbered_count == store->numbered_room)
 	{
 		store->numbered_room = store->numbered_room * 2 + 64;
-		store->numbered = memory_resize(store->numbered, store->numbered_room *
-										sizeof(relation *));
+		store->numbered = memory_resize(store->numbered, store->numbered_room * sizeof(relation *));
 	}
 	symbol->number = VALUE_TYPE_IDENTITY + (int64_t) store->numbered_count;
 	store->numbered[store->numbered_count++] = symbol;
@@ -103,14 +101,13 @@ bool
 store_number_symbol(store *store, relation *symbol, engine_error *error)
 {
 	sqlite3_stmt *statement = store->add_symbol;
-	int64_t		number = VALUE_TYPE_IDENTITY + (int64_t) store->numbered_count;
+	int64_t number = VALUE_TYPE_IDENTITY + (int64_t) store->numbered_count;
 
 	if (symbol->number != 0)
 		return true;
 	if (number >= SYMBOL_LIMIT)
 		return engine_fail(error, ENGINE_RESOURCE_EXHAUSTED,
-						   "the store has room for %" PRId64
-						   " predicates and identity types",
+						   "the store has room for %" PRId64 " predicates and identity types",
 						   SYMBOL_LIMIT - VALUE_TYPE_IDENTITY);
 	sqlite3_bind_int64(statement, 1, number);
 	sqlite3_bind_text(statement, 2, symbol->name, -1, SQLITE_STATIC);
@@ -125,27 +122,23 @@ bool
 store_load_symbols(store *store, engine_error *error)
 {
 	sqlite3_stmt *statement;
-	bool		done = true;
-	int			step;
+	bool done = true;
+	int step;
 
-	if (!store_prepare(store,
-					   "SELECT number, name, arity FROM symbol ORDER BY number",
-					   &statement, error))
+	if (!store_prepare(store, "SELECT number, name, arity FROM symbol ORDER BY number", &statement,
+					   error))
 		return false;
 	while ((step = sqlite3_step(statement)) == SQLITE_ROW)
 	{
 		const char *name = (const char *) sqlite3_column_text(statement, 1);
 
 		if (name == NULL || sqlite3_column_int64(statement, 0) !=
-			VALUE_TYPE_IDENTITY + (int64_t) store->numbered_count)
+								VALUE_TYPE_IDENTITY + (int64_t) store->numbered_count)
 		{
-			done = engine_fail(error, ENGINE_INTERNAL,
-							   "the names in the store are damaged");
+			done = engine_fail(error, ENGINE_INTERNAL, "the names in the store are damaged");
 			break;
 		}
-		append_numbered(store, find_symbol(store, name,
-										   sqlite3_column_int(statement, 2),
-										   true));
+		append_numbered(store, find_symbol(store, name, sqlite3_column_int(statement, 2), true));
 	}
 	if (done && step != SQLITE_DONE)
 		done = store_fail(store, "reading the names", error);
@@ -172,7 +165,7 @@ store_drop_new_symbols(store *store)
 {
 	while (store->numbered_count > store->numbered_committed)
 	{
-		relation   *symbol = store->numbered[--store->numbered_count];
+		relation *symbol = store->numbered[--store->numbered_count];
 
 		symbol->number = 0;
 		free_statements(symbol);
@@ -224,12 +217,11 @@ relation_number(const relation *relation)
 relation *
 store_next_relation(store *store, int64_t number, const char *predicate)
 {
-	size_t		i = number < VALUE_TYPE_IDENTITY ? 0
-		: (size_t) (number - VALUE_TYPE_IDENTITY) + 1;
+	size_t i = number < VALUE_TYPE_IDENTITY ? 0 : (size_t) (number - VALUE_TYPE_IDENTITY) + 1;
 
 	for (; i < store->numbered_count; i++)
 	{
-		relation   *found = store->numbered[i];
+		relation *found = store->numbered[i];
 
 		if (found->arity != RELATION_IS_TYPE &&
 			(predicate == NULL || strcmp(found->name, predicate) == 0))
@@ -243,7 +235,7 @@ store_next_relation(store *store, int64_t number, const char *predicate)
 static value_id
 temporary_type(store *store, const char *type)
 {
-	size_t		i = 0;
+	size_t i = 0;
 
 	while (i < store->type_count && strcmp(store->types[i], type) != 0)
 		i++;
@@ -252,8 +244,7 @@ temporary_type(store *store, const char *type)
 		if (store->type_count == store->type_room)
 		{
 			store->type_room = store->type_room * 2 + 8;
-			store->types = memory_resize(store->types,
-										 store->type_room * sizeof(char *));
+			store->types = memory_resize(store->types, store->type_room * sizeof(char *));
 		}
 		store->types[store->type_count++] = memory_copy(type);
 	}
@@ -261,22 +252,20 @@ temporary_type(store *store, const char *type)
 }
 
 bool
-store_find_type(store *store, const char *type, bool add, value_id *id,
-				engine_error *error)
+store_find_type(store *store, const char *type, bool add, value_id *id, engine_error *error)
 {
-	relation   *symbol = find_symbol(store, type, RELATION_IS_TYPE, add);
+	relation *symbol = find_symbol(store, type, RELATION_IS_TYPE, add);
 
 	if (add && !store_number_symbol(store, symbol, error))
 		return false;
-	*id = symbol != NULL && symbol->number != 0 ? symbol->number
-		: temporary_type(store, type);
+	*id = symbol != NULL && symbol->number != 0 ? symbol->number : temporary_type(store, type);
 	return true;
 }
 
 const char *
 store_type_name(store *store, value_id id)
 {
-	int64_t		type = value_type(id);
+	int64_t type = value_type(id);
 
 	if (type > SYMBOL_LIMIT)
 		return store->types[TYPE_LIMIT - type];
@@ -294,19 +283,18 @@ make_id(int64_t serial, int64_t type)
 static value_id
 temporary_value_id(store *store, int64_t type, const char *text)
 {
-	size_t		i = 0;
+	size_t i = 0;
 
 	while (i < store->value_count &&
-		   (store->values[i].type != type ||
-			strcmp(store->values[i].text, text) != 0))
+		   (store->values[i].type != type || strcmp(store->values[i].text, text) != 0))
 		i++;
 	if (i == store->value_count)
 	{
 		if (store->value_count == store->value_room)
 		{
 			store->value_room = store->value_room * 2 + 8;
-			store->values = memory_resize(store->values, store->value_room *
-										  sizeof(temporary_value));
+			store->values =
+				memory_resize(store->values, store->value_room * sizeof(temporary_value));
 		}
 		store->values[i].type = type;
 		store->values[i].text = memory_copy(text);
@@ -325,11 +313,10 @@ store_forget(store *store)
 }
 
 static bool
-find_text(store *store, int64_t type, const char *text, bool add, value_id *id,
-		  engine_error *error)
+find_text(store *store, int64_t type, const char *text, bool add, value_id *id, engine_error *error)
 {
 	sqlite3_stmt *statement = store->find_value;
-	int			step;
+	int step;
 
 	if (!store_begin_read(store, error))
 		return false;
@@ -368,43 +355,39 @@ bool
 store_find_value(store *store, const store_value *value, bool add, value_id *id,
 				 engine_error *error)
 {
-	uint64_t	folded;
-	char		text[32];
-	value_id	type;
+	uint64_t folded;
+	char text[32];
+	value_id type;
 
 	switch (value->kind)
 	{
 		case STORE_STRING:
-			return find_text(store, VALUE_TYPE_STRING, value->text, add, id,
-							 error);
+			return find_text(store, VALUE_TYPE_STRING, value->text, add, id, error);
 		case STORE_BOOLEAN:
 			*id = make_id(value->integer != 0 ? 2 : 1, VALUE_TYPE_BOOLEAN);
 			return true;
 		case STORE_INTEGER:
 			/* Small numbers of either sign to small serials. */
-			folded = (uint64_t) value->integer << 1 ^
-				(uint64_t) (value->integer < 0 ? -1 : 0);
+			folded = (uint64_t) value->integer << 1 ^ (uint64_t) (value->integer < 0 ? -1 : 0);
 			if (folded < (uint64_t) TEMPORARY_SERIAL - 1)
 			{
 				*id = make_id((int64_t) folded + 1, VALUE_TYPE_INTEGER);
 				return true;
 			}
 			snprintf(text, sizeof(text), "%" PRId64, value->integer);
-			return find_text(store, VALUE_TYPE_LARGE_INTEGER, text, add, id,
-							 error);
+			return find_text(store, VALUE_TYPE_LARGE_INTEGER, text, add, id, error);
 		case STORE_IDENTITY:
 			break;
 	}
 	return store_find_type(store, value->type, add, &type, error) &&
-		find_text(store, type, value->text, add, id, error);
+		   find_text(store, type, value->text, add, id, error);
 }
 
 static bool
-get_text(store *store, value_id id, pool *pool, const char **text,
-		 engine_error *error)
+get_text(store *store, value_id id, pool *pool, const char **text, engine_error *error)
 {
 	sqlite3_stmt *statement = store->get_value;
-	int64_t		serial = id >> VALUE_TYPE_BITS;
+	int64_t serial = id >> VALUE_TYPE_BITS;
 	const char *stored = NULL;
 
 	if (serial >= TEMPORARY_SERIAL)
@@ -421,8 +404,7 @@ get_text(store *store, value_id id, pool *pool, const char **text,
 	if (stored == NULL)
 		store_fail(store, "reading a value", error);
 	else
-		*text = pool_copy(pool, stored,
-						  (size_t) sqlite3_column_bytes(statement, 0));
+		*text = pool_copy(pool, stored, (size_t) sqlite3_column_bytes(statement, 0));
 	sqlite3_reset(statement);
 	return stored != NULL;
 }
@@ -431,10 +413,10 @@ bool
 store_get_integer(store *store, value_id id, bool *is_integer, int64_t *integer,
 				  engine_error *error)
 {
-	uint64_t	folded;
-	pool		pool = {0};
+	uint64_t folded;
+	pool pool = {0};
 	const char *text;
-	bool		done;
+	bool done;
 
 	*is_integer = true;
 	if (value_type(id) == VALUE_TYPE_INTEGER)
@@ -456,10 +438,9 @@ store_get_integer(store *store, value_id id, bool *is_integer, int64_t *integer,
 }
 
 bool
-store_get_value(store *store, value_id id, pool *pool, store_value *value,
-				engine_error *error)
+store_get_value(store *store, value_id id, pool *pool, store_value *value, engine_error *error)
 {
-	bool		is_integer;
+	bool is_integer;
 
 	memset(value, 0, sizeof(*value));
 	switch (value_type(id))
@@ -474,8 +455,7 @@ store_get_value(store *store, value_id id, pool *pool, store_value *value,
 		case VALUE_TYPE_INTEGER:
 		case VALUE_TYPE_LARGE_INTEGER:
 			value->kind = STORE_INTEGER;
-			return store_get_integer(store, id, &is_integer, &value->integer,
-									 error);
+			return store_get_integer(store, id, &is_integer, &value->integer, error);
 		default:
 			value->kind = STORE_IDENTITY;
 			value->type = store_type_name(store, id);

@@ -31,8 +31,8 @@ size_t
 text_character(const char *bytes, size_t size)
 {
 	const unsigned char *b = (const unsigned char *) bytes;
-	size_t		length;
-	unsigned	code;
+	size_t length;
+	unsigned code;
 
 	if (size == 0 || b[0] == 0)
 		return 0;
@@ -64,11 +64,11 @@ text_character(const char *bytes, size_t size)
 bool
 text_is_utf8(const char *bytes, size_t size)
 {
-	size_t		at = 0;
+	size_t at = 0;
 
 	while (at < size)
 	{
-		size_t		length = text_character(bytes + at, size - at);
+		size_t length = text_character(bytes + at, size - at);
 
 		if (length == 0)
 			return false;
@@ -78,13 +78,13 @@ text_is_utf8(const char *bytes, size_t size)
 }
 
 bool
-engine_fail(engine_error *error, engine_code code, const char *format,...)
+engine_fail(engine_error *error, engine_code code, const char *format, ...)
 {
-	va_list		arguments;
-	char		text[sizeof(error->message)];
-	size_t		size;
-	size_t		at = 0;
-	size_t		used = 0;
+	va_list arguments;
+	char text[sizeof(error->message)];
+	size_t size;
+	size_t at = 0;
+	size_t used = 0;
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
@@ -92,7 +92,7 @@ engine_fail(engine_error *error, engine_code code, const char *format,...)
 	size = strlen(text);
 	while (at < size)
 	{
-		size_t		length = text_character(text + at, size - at);
+		size_t length = text_character(text + at, size - at);
 
 		if (length == 0)
 		{

@@ -22,8 +22,7 @@ extern size_t text_character(const char *bytes, size_t size);
  * Fills the error; control characters and what is not UTF-8 become "?", and a
  * long message is cut at a character.  Returns false.
  */
-extern bool engine_fail(engine_error *error, engine_code code,
-						const char *format,...)
-			__attribute__((format(printf, 3, 4)));
+extern bool engine_fail(engine_error *error, engine_code code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-#endif							/* VERDICT_SERVER_TEXT_H */
+#endif /* VERDICT_SERVER_TEXT_H */

@@ -43,7 +43,7 @@ static inline void
 test_remove_store(void)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-	char		name[160];
+	char name[160];
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
 	{
@@ -57,7 +57,7 @@ test_open(void)
 {
 	engine_options options = {0};
 	engine_error error = {0};
-	engine	   *engine;
+	engine *engine;
 
 	options.path = test_path();
 	engine = engine_open(&options, &error);
@@ -100,7 +100,7 @@ make_identity(char *type, char *id)
 static inline Verdict__V1__Identity *
 parse_identity(const char *text)
 {
-	char	   *type = take_word(&text);
+	char *type = take_word(&text);
 
 	assert_int_equal(*text, ':');
 	text++;
@@ -112,7 +112,7 @@ parse_term(const char **at)
 {
 	Verdict__V1__Term *term = malloc(sizeof(*term));
 	Verdict__V1__Value *value;
-	char	   *word;
+	char *word;
 
 	verdict__v1__term__init(term);
 	skip_blanks(at);
@@ -201,8 +201,7 @@ parse_fact(const char *text)
 	fact->args = malloc(80 * sizeof(*fact->args));
 	for (size_t i = 0; i < pattern->n_args; i++)
 	{
-		assert_int_equal(pattern->args[i]->kind_case,
-						 VERDICT__V1__TERM__KIND_VALUE);
+		assert_int_equal(pattern->args[i]->kind_case, VERDICT__V1__TERM__KIND_VALUE);
 		fact->args[i] = pattern->args[i]->value;
 		free(pattern->args[i]);
 	}
@@ -220,8 +219,8 @@ free_message(void *message)
 /* Mutations. */
 
 static inline bool
-run_mutation(engine *engine, engine_method method, void *request,
-			 const char *key, engine_answer *answer, engine_error *error)
+run_mutation(engine *engine, engine_method method, void *request, const char *key,
+			 engine_answer *answer, engine_error *error)
 {
 	engine_mutation mutation = {0};
 
@@ -240,16 +239,16 @@ change_fact_text(engine *engine, engine_method method, const char *text)
 	Verdict__V1__DeleteFactRequest delete = VERDICT__V1__DELETE_FACT_REQUEST__INIT;
 	engine_answer answer;
 	engine_error error = {0};
-	bool		changed;
+	bool changed;
 
 	insert.fact = delete.fact = parse_fact(text);
-	if (!run_mutation(engine, method, method == ENGINE_INSERT_FACT
-					  ? (void *) &insert : (void *) &delete, NULL, &answer,
-					  &error))
+	if (!run_mutation(engine, method,
+					  method == ENGINE_INSERT_FACT ? (void *) &insert : (void *) &delete, NULL,
+					  &answer, &error))
 		fail_msg("%s: %s", text, error.message);
 	changed = method == ENGINE_INSERT_FACT
-		? ((Verdict__V1__InsertFactResponse *) answer.response)->changed
-		: ((Verdict__V1__DeleteFactResponse *) answer.response)->changed;
+				  ? ((Verdict__V1__InsertFactResponse *) answer.response)->changed
+				  : ((Verdict__V1__DeleteFactResponse *) answer.response)->changed;
 	free_message(answer.response);
 	free_message(insert.fact);
 	return changed;
@@ -261,8 +260,7 @@ insert(engine *engine, const char *text)
 	return change_fact_text(engine, ENGINE_INSERT_FACT, text);
 }
 
-static inline bool
-delete(engine *engine, const char *text)
+static inline bool delete (engine *engine, const char *text)
 {
 	return change_fact_text(engine, ENGINE_DELETE_FACT, text);
 }
@@ -292,13 +290,12 @@ set_policy(engine *engine, const char *text)
 /* Reads. */
 
 static inline bool
-allowed(engine *engine, const char *actor, const char *action,
-		const char *resource)
+allowed(engine *engine, const char *actor, const char *action, const char *resource)
 {
 	Verdict__V1__AuthorizeRequest request = VERDICT__V1__AUTHORIZE_REQUEST__INIT;
 	Verdict__V1__AuthorizeResponse *response;
 	engine_error error = {0};
-	bool		result;
+	bool result;
 
 	request.actor = parse_identity(actor);
 	request.action = (char *) action;
@@ -344,9 +341,9 @@ compare_lines(const void *a, const void *b)
 static inline char *
 join_sorted(char **lines, size_t count, bool sorted)
 {
-	char	   *text;
-	size_t		size;
-	FILE	   *out = open_memstream(&text, &size);
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
 	if (sorted && count > 0)
 		qsort(lines, count, sizeof(char *), compare_lines);
@@ -365,7 +362,7 @@ try_query(engine *engine, const char *pattern, uint32_t limit,
 		  Verdict__V1__QueryResponse **response, engine_error *error)
 {
 	Verdict__V1__QueryRequest request = VERDICT__V1__QUERY_REQUEST__INIT;
-	bool		done;
+	bool done;
 
 	request.pattern = parse_pattern(pattern);
 	request.limit = limit;
@@ -377,12 +374,12 @@ try_query(engine *engine, const char *pattern, uint32_t limit,
 static inline char *
 rows_text(const Verdict__V1__QueryResponse *response, bool sorted)
 {
-	char	  **lines = malloc((response->n_rows + 1) * sizeof(char *));
+	char **lines = malloc((response->n_rows + 1) * sizeof(char *));
 
 	for (size_t i = 0; i < response->n_rows; i++)
 	{
-		size_t		size;
-		FILE	   *out = open_memstream(&lines[i], &size);
+		size_t size;
+		FILE *out = open_memstream(&lines[i], &size);
 
 		for (size_t j = 0; j < response->rows[i]->n_values; j++)
 		{
@@ -405,7 +402,7 @@ query_text(engine *engine, const char *pattern)
 {
 	Verdict__V1__QueryResponse *response;
 	engine_error error = {0};
-	char	   *text;
+	char *text;
 
 	if (!try_query(engine, pattern, 0, &response, &error))
 		fail_msg("%s: %s", pattern, error.message);
@@ -418,7 +415,7 @@ query_text(engine *engine, const char *pattern)
 static inline void
 assert_query(engine *engine, const char *pattern, const char *expected)
 {
-	char	   *text = query_text(engine, pattern);
+	char *text = query_text(engine, pattern);
 
 	assert_string_equal(text, expected);
 	free(text);
@@ -439,9 +436,9 @@ assert_query_refused(engine *engine, const char *pattern, const char *message)
 static inline char *
 facts_text(const Verdict__V1__ListFactsResponse *response)
 {
-	char	   *text;
-	size_t		size;
-	FILE	   *out = open_memstream(&text, &size);
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
 	for (size_t i = 0; i < response->n_facts; i++)
 	{
@@ -457,4 +454,4 @@ facts_text(const Verdict__V1__ListFactsResponse *response)
 	return text;
 }
 
-#endif							/* VERDICT_TEST_ENGINE_HELPERS_H */
+#endif /* VERDICT_TEST_ENGINE_HELPERS_H */

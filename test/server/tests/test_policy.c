@@ -18,7 +18,7 @@ static policy *
 parse(const char *text)
 {
 	engine_error error = {0};
-	policy	   *policy = policy_parse(text, strlen(text), &error);
+	policy *policy = policy_parse(text, strlen(text), &error);
 
 	if (policy == NULL)
 		fail_msg("%s\n%s", error.message, text);
@@ -29,7 +29,7 @@ static void
 assert_refused(const char *text, const char *message)
 {
 	engine_error error = {0};
-	policy	   *policy = policy_parse(text, strlen(text), &error);
+	policy *policy = policy_parse(text, strlen(text), &error);
 
 	if (policy != NULL)
 		fail_msg("accepted: %s", text);
@@ -46,14 +46,13 @@ assert_accepted(const char *text)
 static void
 empty_texts(void **state)
 {
-	static const char *const texts[] = {
-		"", " \t\r\n", "# only a comment", "// only a comment\n# and another\n"
-	};
+	static const char *const texts[] = {"", " \t\r\n", "# only a comment",
+										"// only a comment\n# and another\n"};
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 	{
-		policy	   *policy = parse(texts[i]);
+		policy *policy = parse(texts[i]);
 
 		assert_int_equal(policy->rule_count, 0);
 		policy_free(policy);
@@ -63,11 +62,11 @@ empty_texts(void **state)
 static void
 rules_are_read(void **state)
 {
-	policy	   *policy = parse(
-		"# sharing\n"
-		"allow(user: User, \"read\", doc) if viewer(user, doc) // and a comment\n"
-		"  and not banned(user, _) and size(doc, n) and n <= -5 and n != 7;\n"
-		"viewer(User:\"al \\\"x\\\" \\\\ \\n\\r\\t\xc3\xa9\", _: Document);");
+	policy *policy =
+		parse("# sharing\n"
+			  "allow(user: User, \"read\", doc) if viewer(user, doc) // and a comment\n"
+			  "  and not banned(user, _) and size(doc, n) and n <= -5 and n != 7;\n"
+			  "viewer(User:\"al \\\"x\\\" \\\\ \\n\\r\\t\xc3\xa9\", _: Document);");
 	policy_rule *rule;
 	policy_term *args;
 
@@ -109,16 +108,14 @@ rules_are_read(void **state)
 static void
 integers_at_the_ends(void **state)
 {
-	policy	   *policy = parse("p(9223372036854775807, -9223372036854775808, 0);");
+	policy *policy = parse("p(9223372036854775807, -9223372036854775808, 0);");
 
 	(void) state;
 	assert_true(policy->rules[0]->head.args[0].constant.integer == INT64_MAX);
 	assert_true(policy->rules[0]->head.args[1].constant.integer == INT64_MIN);
 	policy_free(policy);
-	assert_refused("p(9223372036854775808);",
-				   "line 1 column 3: the number does not fit 64 bits");
-	assert_refused("p(-9223372036854775809);",
-				   "line 1 column 3: the number does not fit 64 bits");
+	assert_refused("p(9223372036854775808);", "line 1 column 3: the number does not fit 64 bits");
+	assert_refused("p(-9223372036854775809);", "line 1 column 3: the number does not fit 64 bits");
 	assert_refused("p(12a);", "line 1 column 5: a number holds digits only");
 	assert_refused("p(- 1);", "line 1 column 3: \"-\" means nothing here");
 }
@@ -129,12 +126,10 @@ wrong_tokens(void **state)
 	(void) state;
 	assert_refused("p(1);\n\n  q(@);", "line 3 column 5: \"@\" means nothing here");
 	assert_refused("p(1) /* no */;", "line 1 column 6: \"/\" means nothing here");
-	assert_refused("p(\"ab\n\");",
-				   "line 1 column 3: the string does not end on its line");
+	assert_refused("p(\"ab\n\");", "line 1 column 3: the string does not end on its line");
 	assert_refused("p(\"ab", "line 1 column 3: the string does not end on its line");
 	assert_refused("p(\"ab\\", "line 1 column 6: after a backslash comes one of \" \\ n r t");
-	assert_refused("p(\"\\x\");",
-				   "line 1 column 4: after a backslash comes one of \" \\ n r t");
+	assert_refused("p(\"\\x\");", "line 1 column 4: after a backslash comes one of \" \\ n r t");
 	assert_refused("p(\"\xff\");", "line 1 column 4: the text is not valid UTF-8");
 	assert_refused("# \xc3\xa9 \xc3\n", "line 1 column 5: the text is not valid UTF-8");
 	assert_refused("\xc3\xa9(1);", "line 1 column 1: \"\xc3\xa9\" means nothing here");
@@ -166,7 +161,7 @@ wrong_grammar(void **state)
 	{
 		const char *text;
 		const char *message;
-	}			cases[] = {
+	} cases[] = {
 		{"allow", "line 1 column 6: expected \"(\", found the end of the policy"},
 		{"(", "line 1 column 1: expected a predicate, found ("},
 		{"if(1);", "line 1 column 1: expected a predicate, found if"},
@@ -181,22 +176,18 @@ wrong_grammar(void **state)
 		{"p(_:\"x\");", "line 1 column 5: expected a type, found \"x\""},
 		{"p(User:\"\");", "line 1 column 8: the id of an identity is not empty"},
 		{"p(1) if not not q(1);",
-			"line 1 column 13: expected a predicate after \"not\", found not"},
-		{"p(1) if not 1 < 2;",
-			"line 1 column 13: expected a predicate after \"not\", found 1"},
-		{"p(x) if q(x) and x;",
-			"line 1 column 19: expected \"(\" or a comparison, found ;"},
-		{"p(x) if q(x) and x < \"a\";",
-			"line 1 column 22: only integers have an order"},
+		 "line 1 column 13: expected a predicate after \"not\", found not"},
+		{"p(1) if not 1 < 2;", "line 1 column 13: expected a predicate after \"not\", found 1"},
+		{"p(x) if q(x) and x;", "line 1 column 19: expected \"(\" or a comparison, found ;"},
+		{"p(x) if q(x) and x < \"a\";", "line 1 column 22: only integers have an order"},
 		{"p(x) if q(x) and x < _;", "line 1 column 22: \"_\" cannot be compared"},
-		{"p(x: A) if q(x: B);",
-			"line 1 column 17: \"x\" has the type A already (line 1 column 6)"},
-		{"p(x) if q(x) and not r(x: A);",
-			"line 1 column 27: the type of \"x\" belongs where the variable is bound, not into \"not\""},
+		{"p(x: A) if q(x: B);", "line 1 column 17: \"x\" has the type A already (line 1 column 6)"},
+		{"p(x) if q(x) and not r(x: A);", "line 1 column 27: the type of \"x\" belongs where the "
+										  "variable is bound, not into \"not\""},
 		{"allow(a, b);",
-			"line 1 column 1: allow takes 3 arguments (actor, action, resource), not 2"},
+		 "line 1 column 1: allow takes 3 arguments (actor, action, resource), not 2"},
 		{"p(1) if\nallow(_);",
-			"line 2 column 1: allow takes 3 arguments (actor, action, resource), not 1"},
+		 "line 2 column 1: allow takes 3 arguments (actor, action, resource), not 1"},
 	};
 
 	(void) state;
@@ -211,32 +202,35 @@ unsafe_variables(void **state)
 	{
 		const char *text;
 		const char *message;
-	}			cases[] = {
+	} cases[] = {
 		{"viewer(usr, doc) if owner(user, doc);",
-			"line 1 column 8: \"usr\" is unsafe: no condition binds it; write _ for any value"},
+		 "line 1 column 8: \"usr\" is unsafe: no condition binds it; write _ for any value"},
 		{"public(doc);",
-			"line 1 column 8: \"doc\" is unsafe: no condition binds it; write _ for any value"},
+		 "line 1 column 8: \"doc\" is unsafe: no condition binds it; write _ for any value"},
 		{"p(x) if q(x) and not r(y);",
-			"line 1 column 24: \"y\" in \"not\" is unsafe: no condition without \"not\" binds it"},
-		{"p(x) if q(x) and y < 3;",
-			"line 1 column 18: \"y\" in a comparison is unsafe: no condition without \"not\" binds it"},
+		 "line 1 column 24: \"y\" in \"not\" is unsafe: no condition without \"not\" binds it"},
+		{"p(x) if q(x) and y < 3;", "line 1 column 18: \"y\" in a comparison is unsafe: no "
+									"condition without \"not\" binds it"},
 		{"p(1) if x = y;",
-			"line 1 column 9: \"x\" in a comparison is unsafe: no condition without \"not\" binds it"},
+		 "line 1 column 9: \"x\" in a comparison is unsafe: no condition without \"not\" binds it"},
 		/* Nothing but a negation binds a head variable. */
 		{"p(x) if not q(x);",
-			"line 1 column 15: \"x\" in \"not\" is unsafe: no condition without \"not\" binds it"},
-		{"allow(x, \"same\", x);",
-			"line 1 column 18: \"x\" twice in a head is unsafe: no condition without \"not\" binds it"},
+		 "line 1 column 15: \"x\" in \"not\" is unsafe: no condition without \"not\" binds it"},
+		{"allow(x, \"same\", x);", "line 1 column 18: \"x\" twice in a head is unsafe: no "
+								   "condition without \"not\" binds it"},
 		/* Any value comes through a rule, and through rules of rules. */
 		{"open(_);\nopen2(x) if open(x);\np(x) if open2(x) and not q(x);",
-			"line 3 column 28: \"x\" in \"not\" is unsafe: the predicate that binds it may allow any value there"},
+		 "line 3 column 28: \"x\" in \"not\" is unsafe: the predicate that binds it may allow any "
+		 "value there"},
 		{"open(_);\np(x) if open(x) and x != 3;",
-			"line 2 column 21: \"x\" in a comparison is unsafe: the predicate that binds it may allow any value there"},
-		{"open(_);\np(x, x) if open(x);",
-			"line 2 column 6: \"x\" twice in a head is unsafe: the predicate that binds it may allow any value there"},
+		 "line 2 column 21: \"x\" in a comparison is unsafe: the predicate that binds it may allow "
+		 "any value there"},
+		{"open(_);\np(x, x) if open(x);", "line 2 column 6: \"x\" twice in a head is unsafe: the "
+										  "predicate that binds it may allow any value there"},
 		/* In a cycle, found from the other end. */
 		{"p(x) if q(x);\nq(x) if p(x);\nr(x) if p(x) and x > 1;\nq(_);",
-			"line 3 column 18: \"x\" in a comparison is unsafe: the predicate that binds it may allow any value there"},
+		 "line 3 column 18: \"x\" in a comparison is unsafe: the predicate that binds it may allow "
+		 "any value there"},
 	};
 
 	(void) state;
@@ -264,13 +258,15 @@ safe_variables(void **state)
 static void
 strata(void **state)
 {
-	policy	   *policy;
+	policy *policy;
 
 	(void) state;
-	assert_refused("p(x) if q(x) and not p(x);",
-				   "line 1 column 18: \"p\" depends on its own negation: the rules are not stratified");
-	assert_refused("p(x) if q(x);\nq(x) if r(x);\nr(x) if s(x) and\n not p(x);",
-				   "line 4 column 2: \"r\" depends on its own negation: the rules are not stratified");
+	assert_refused(
+		"p(x) if q(x) and not p(x);",
+		"line 1 column 18: \"p\" depends on its own negation: the rules are not stratified");
+	assert_refused(
+		"p(x) if q(x);\nq(x) if r(x);\nr(x) if s(x) and\n not p(x);",
+		"line 4 column 2: \"r\" depends on its own negation: the rules are not stratified");
 	policy = parse("d(x) if e(x) and not c(x); c(x) if b(x); b(x) if e(x) and not a(x);"
 				   "a(x) if e(x) and a(x); e(x) if e(x);");
 	assert_int_equal(policy_find(policy, "a", 1)->stratum, 0);
@@ -287,9 +283,9 @@ strata(void **state)
 static void
 limits(void **state)
 {
-	char	   *text = malloc(POLICY_MAX_BYTES + 2);
-	size_t		used = 0;
-	policy	   *policy;
+	char *text = malloc(POLICY_MAX_BYTES + 2);
+	size_t used = 0;
+	policy *policy;
 	engine_error error = {0};
 
 	(void) state;
@@ -321,8 +317,7 @@ limits(void **state)
 	assert_non_null(policy);
 	policy_free(policy);
 	assert_null(policy_parse(text, POLICY_MAX_BYTES + 1, &error));
-	assert_string_equal(error.message,
-						"the policy has 1048577 bytes, more than 1048576");
+	assert_string_equal(error.message, "the policy has 1048577 bytes, more than 1048576");
 	free(text);
 }
 
@@ -330,26 +325,24 @@ limits(void **state)
 static void
 long_chains(void **state)
 {
-	static const char *const formats[] = {
-		"p%d(x) if p%d(x);\n", "p%d(x) if e(x) and not p%d(x);\n"
-	};
-	char	   *text = malloc(POLICY_MAX_BYTES + 1);
+	static const char *const formats[] = {"p%d(x) if p%d(x);\n",
+										  "p%d(x) if e(x) and not p%d(x);\n"};
+	char *text = malloc(POLICY_MAX_BYTES + 1);
 
 	(void) state;
 	for (int reversed = 0; reversed < 2; reversed++)
 	{
 		for (int negated = 0; negated < 2; negated++)
 		{
-			size_t		used = 0;
-			policy	   *policy;
-			int			last = 20000;
+			size_t used = 0;
+			policy *policy;
+			int last = 20000;
 
 			for (int i = 0; i < last; i++)
 			{
-				int			from = reversed ? last - 1 - i : i;
+				int from = reversed ? last - 1 - i : i;
 
-				used += (size_t) sprintf(text + used, formats[negated], from,
-										 from + 1);
+				used += (size_t) sprintf(text + used, formats[negated], from, from + 1);
 			}
 			if (!negated)
 				sprintf(text + used, "p%d(_);", last);
@@ -374,9 +367,9 @@ every_prefix(void **state)
 	for (size_t size = 0; size <= strlen(text); size++)
 	{
 		/* Of its own, so that reading past the end is seen. */
-		char	   *copy = malloc(size > 0 ? size : 1);
+		char *copy = malloc(size > 0 ? size : 1);
 		engine_error error = {0};
-		policy	   *policy;
+		policy *policy;
 
 		memcpy(copy, text, size);
 		policy = policy_parse(copy, size, &error);
@@ -390,20 +383,18 @@ every_prefix(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty_texts),
-		cmocka_unit_test(rules_are_read),
-		cmocka_unit_test(integers_at_the_ends),
-		cmocka_unit_test(wrong_tokens),
-		cmocka_unit_test(text_with_a_nul),
-		cmocka_unit_test(wrong_grammar),
-		cmocka_unit_test(unsafe_variables),
-		cmocka_unit_test(safe_variables),
-		cmocka_unit_test(strata),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(long_chains),
-		cmocka_unit_test(every_prefix)
-	};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(empty_texts),
+									   cmocka_unit_test(rules_are_read),
+									   cmocka_unit_test(integers_at_the_ends),
+									   cmocka_unit_test(wrong_tokens),
+									   cmocka_unit_test(text_with_a_nul),
+									   cmocka_unit_test(wrong_grammar),
+									   cmocka_unit_test(unsafe_variables),
+									   cmocka_unit_test(safe_variables),
+									   cmocka_unit_test(strata),
+									   cmocka_unit_test(limits),
+									   cmocka_unit_test(long_chains),
+									   cmocka_unit_test(every_prefix)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

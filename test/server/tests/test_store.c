@@ -1,6 +1,6 @@
 /*
  * test_store.c
- *		Facts, pages of facts, mutations and their idempotency, restarts.
+ *		Facts, pages of facts, batches, the policy's text, restarts.
  */
 #include "engine_helpers.h"
 
@@ -36,8 +36,8 @@ restart(void)
 static uint64_t
 position(void)
 {
-	uint64_t	generation;
-	uint64_t	position;
+	uint64_t generation;
+	uint64_t position;
 
 	engine_position(engine_under_test, &generation, &position);
 	assert_int_equal(generation, 1);
@@ -48,8 +48,7 @@ position(void)
 
 /* One page of "predicate(...)", or of everything when the pattern is NULL. */
 static Verdict__V1__ListFactsResponse *
-list_page(const char *pattern, uint32_t limit, ProtobufCBinaryData after,
-		  engine_error *error)
+list_page(const char *pattern, uint32_t limit, ProtobufCBinaryData after, engine_error *error)
 {
 	Verdict__V1__ListFactsRequest request = VERDICT__V1__LIST_FACTS_REQUEST__INIT;
 	Verdict__V1__ListFactsResponse *response = NULL;
@@ -70,15 +69,14 @@ static void
 assert_pages(const char *pattern, uint32_t limit, const char *expected)
 {
 	ProtobufCBinaryData after = {0};
-	char		whole[2048] = "";
-	bool		more = true;
+	char whole[2048] = "";
+	bool more = true;
 
 	while (more)
 	{
 		engine_error error = {0};
-		Verdict__V1__ListFactsResponse *page = list_page(pattern, limit, after,
-														 &error);
-		char	   *text;
+		Verdict__V1__ListFactsResponse *page = list_page(pattern, limit, after, &error);
+		char *text;
 
 		if (page == NULL)
 			fail_msg("%s", error.message);
@@ -104,7 +102,7 @@ assert_pages(const char *pattern, uint32_t limit, const char *expected)
 static void
 insert_and_delete(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 
 	(void) state;
 	assert_int_equal(position(), 0);
@@ -126,12 +124,12 @@ insert_and_delete(void **state)
 				 "User:alice, \"text\", -42, false; User:alice, \"text\", -42, true");
 	/* A delete that changes nothing takes a position as well. */
 	assert_int_equal(position(), 10);
-	assert_false(delete(engine, "p(User:bob, \"text\", -42, true)"));
-	assert_false(delete(engine, "never(User:bob)"));
+	assert_false(delete (engine, "p(User:bob, \"text\", -42, true)"));
+	assert_false(delete (engine, "never(User:bob)"));
 	assert_int_equal(position(), 12);
-	assert_true(delete(engine, "p(User:alice, \"text\", -42, true)"));
-	assert_false(delete(engine, "p(User:alice, \"text\", -42, true)"));
-	assert_true(delete(engine, "p()"));
+	assert_true(delete (engine, "p(User:alice, \"text\", -42, true)"));
+	assert_false(delete (engine, "p(User:alice, \"text\", -42, true)"));
+	assert_true(delete (engine, "p()"));
 	assert_query(engine, "p()", "");
 	assert_query(engine, "p(?a, _, _, _)", "User:alice");
 	assert_int_equal(position(), 15);
@@ -140,7 +138,7 @@ insert_and_delete(void **state)
 static void
 integers(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 
 	(void) state;
 	insert(engine, "n(0)");
@@ -160,20 +158,18 @@ integers(void **state)
 	assert_query(engine, "n(9223372036854775807)", "yes");
 	assert_query(engine, "n(9223372036854775806)", "");
 	set_policy(engine, "small(x) if n(x) and x < -2199023255551;"
-			   "large(x) if n(x) and x >= 2199023255551;");
-	assert_query(engine, "small(?x)",
-				 "-2199023255552; -2199023255553; -9223372036854775808");
-	assert_query(engine, "large(?x)",
-				 "2199023255551; 2199023255552; 9223372036854775807");
+					   "large(x) if n(x) and x >= 2199023255551;");
+	assert_query(engine, "small(?x)", "-2199023255552; -2199023255553; -9223372036854775808");
+	assert_query(engine, "large(?x)", "2199023255551; 2199023255552; 9223372036854775807");
 	assert_query(engine, "large(9223372036854775806)", "");
 }
 
 static void
 many_arguments(void **state)
 {
-	char		fact[1024];
-	size_t		used;
-	engine	   *engine = engine_under_test;
+	char fact[1024];
+	size_t used;
+	engine *engine = engine_under_test;
 
 	(void) state;
 	for (int last = 0; last < 3; last++)
@@ -200,8 +196,8 @@ many_arguments(void **state)
 static void
 every_set_of_given_arguments(void **state)
 {
-	engine	   *engine = engine_under_test;
-	char		text[128];
+	engine *engine = engine_under_test;
+	char text[128];
 
 	(void) state;
 	for (int i = 0; i < 81; i++)
@@ -213,13 +209,12 @@ every_set_of_given_arguments(void **state)
 	{
 		Verdict__V1__QueryResponse *response;
 		engine_error error = {0};
-		size_t		expected = 1;
+		size_t expected = 1;
 
 		for (int i = 0; i < 4; i++)
 			expected *= given >> i & 1 ? 1 : 3;
-		sprintf(text, "q(%s, %s, %s, %s)", given & 1 ? "1" : "?a",
-				given & 2 ? "2" : "?b", given & 4 ? "0" : "?c",
-				given & 8 ? "1" : "?d");
+		sprintf(text, "q(%s, %s, %s, %s)", given & 1 ? "1" : "?a", given & 2 ? "2" : "?b",
+				given & 4 ? "0" : "?c", given & 8 ? "1" : "?d");
 		assert_true(try_query(engine, text, 0, &response, &error));
 		assert_int_equal(response->n_rows, expected);
 		free_message(response);
@@ -229,7 +224,7 @@ every_set_of_given_arguments(void **state)
 static void
 pages(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 
 	(void) state;
 	assert_pages(NULL, 0, "");
@@ -255,8 +250,7 @@ pages(void **state)
 				 "p(User:a, 1); p(User:b, 1); p(User:c, 2); p(Team:c, 2); "
 				 "q(1); q(2); p(5); z()");
 	/* A predicate without arguments is all of them, whatever their number. */
-	assert_pages("p()", 2,
-				 "p(User:a, 1); p(User:b, 1) | p(User:c, 2); p(Team:c, 2) | p(5)");
+	assert_pages("p()", 2, "p(User:a, 1); p(User:b, 1) | p(User:c, 2); p(Team:c, 2) | p(5)");
 	assert_pages("z()", 1, "z()");
 	assert_pages("p(_)", 1, "p(5)");
 	assert_pages("p(?x:User, _)", 1, "p(User:a, 1) | p(User:b, 1) | p(User:c, 2)");
@@ -275,12 +269,12 @@ pages(void **state)
 static void
 pages_bound_to_their_pattern(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 	engine_error error = {0};
 	ProtobufCBinaryData none = {0};
 	Verdict__V1__ListFactsResponse *page;
 	Verdict__V1__ListFactsResponse *other;
-	char	   *text;
+	char *text;
 
 	(void) state;
 	insert(engine, "p(1)");
@@ -294,7 +288,7 @@ pages_bound_to_their_pattern(void **state)
 	assert_int_equal(error.code, ENGINE_INVALID_ARGUMENT);
 	assert_string_equal(error.message, "after: belongs to another pattern");
 	/* The place stays, also when its fact goes. */
-	assert_true(delete(engine, "p(1)"));
+	assert_true(delete (engine, "p(1)"));
 	other = list_page("p(?x)", 5, page->next, &error);
 	text = facts_text(other);
 	assert_string_equal(text, "p(2); p(3)");
@@ -341,17 +335,16 @@ mixed_pattern_of_a_page(void **state)
 /* Batches. */
 
 static void
-add_change(Verdict__V1__BatchFactsRequest *request, bool insert,
-		   const char *fact)
+add_change(Verdict__V1__BatchFactsRequest *request, bool insert, const char *fact)
 {
 	Verdict__V1__FactChange *change = malloc(sizeof(*change));
 
 	verdict__v1__fact_change__init(change);
-	change->change_case = insert ? VERDICT__V1__FACT_CHANGE__CHANGE_INSERT
-		: VERDICT__V1__FACT_CHANGE__CHANGE_DELETE;
+	change->change_case =
+		insert ? VERDICT__V1__FACT_CHANGE__CHANGE_INSERT : VERDICT__V1__FACT_CHANGE__CHANGE_DELETE;
 	change->insert = parse_fact(fact);
-	request->changes = realloc(request->changes, (request->n_changes + 1) *
-							   sizeof(*request->changes));
+	request->changes =
+		realloc(request->changes, (request->n_changes + 1) * sizeof(*request->changes));
 	request->changes[request->n_changes++] = change;
 }
 
@@ -367,14 +360,13 @@ make_batch(void)
 static void
 batches(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 	Verdict__V1__BatchFactsRequest *request = make_batch();
 	engine_answer answer;
 	engine_error error = {0};
 
 	(void) state;
-	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, NULL, &answer,
-							 &error));
+	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, NULL, &answer, &error));
 	assert_int_equal(((Verdict__V1__BatchFactsResponse *) answer.response)->changed, 0);
 	assert_int_equal(answer.position, 1);
 	free_message(answer.response);
@@ -386,8 +378,7 @@ batches(void **state)
 	add_change(request, false, "p(1)");
 	add_change(request, true, "p(2)");
 	add_change(request, true, "q(New:type)");
-	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, NULL, &answer,
-							 &error));
+	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, NULL, &answer, &error));
 	assert_int_equal(((Verdict__V1__BatchFactsResponse *) answer.response)->changed, 4);
 	assert_int_equal(answer.position, 2);
 	free_message(answer.response);
@@ -396,15 +387,14 @@ batches(void **state)
 }
 
 static void
-assert_batch_refused(Verdict__V1__BatchFactsRequest *request,
-					 const char *message)
+assert_batch_refused(Verdict__V1__BatchFactsRequest *request, const char *message)
 {
 	engine_answer answer;
 	engine_error error = {0};
-	uint64_t	before = position();
+	uint64_t before = position();
 
-	assert_false(run_mutation(engine_under_test, ENGINE_BATCH_FACTS, request,
-							  "key", &answer, &error));
+	assert_false(
+		run_mutation(engine_under_test, ENGINE_BATCH_FACTS, request, "key", &answer, &error));
 	assert_int_equal(error.code, ENGINE_INVALID_ARGUMENT);
 	assert_string_equal(error.message, message);
 	assert_int_equal(position(), before);
@@ -413,7 +403,7 @@ assert_batch_refused(Verdict__V1__BatchFactsRequest *request,
 static void
 batch_whole_or_not_at_all(void **state)
 {
-	engine	   *engine = engine_under_test;
+	engine *engine = engine_under_test;
 	Verdict__V1__BatchFactsRequest *request = make_batch();
 	engine_answer answer;
 	engine_error error = {0};
@@ -423,13 +413,10 @@ batch_whole_or_not_at_all(void **state)
 	add_change(request, true, "fresh(Fresh:one, 1)");
 	add_change(request, false, "old(1)");
 	add_change(request, true, "p(1, 2)");
-	request->changes[2]->insert->args[1]->kind_case =
-		VERDICT__V1__VALUE__KIND__NOT_SET;
-	assert_batch_refused(request,
-						 "changes[2].insert.args[1]: the value is not set");
+	request->changes[2]->insert->args[1]->kind_case = VERDICT__V1__VALUE__KIND__NOT_SET;
+	assert_batch_refused(request, "changes[2].insert.args[1]: the value is not set");
 	request->changes[2]->change_case = VERDICT__V1__FACT_CHANGE__CHANGE_DELETE;
-	assert_batch_refused(request,
-						 "changes[2].delete.args[1]: the value is not set");
+	assert_batch_refused(request, "changes[2].delete.args[1]: the value is not set");
 	request->changes[2]->change_case = VERDICT__V1__FACT_CHANGE__CHANGE__NOT_SET;
 	assert_batch_refused(request, "changes[2]: neither insert nor delete is set");
 	assert_pages(NULL, 0, "old(1)");
@@ -439,11 +426,9 @@ batch_whole_or_not_at_all(void **state)
 	 */
 	insert(engine, "other(Other:two)");
 	request->changes[2]->change_case = VERDICT__V1__FACT_CHANGE__CHANGE_INSERT;
-	request->changes[2]->insert->args[1]->kind_case =
-		VERDICT__V1__VALUE__KIND_INTEGER;
+	request->changes[2]->insert->args[1]->kind_case = VERDICT__V1__VALUE__KIND_INTEGER;
 	/* The key of the refused batches is free. */
-	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, "key", &answer,
-							 &error));
+	assert_true(run_mutation(engine, ENGINE_BATCH_FACTS, request, "key", &answer, &error));
 	assert_false(answer.replayed);
 	free_message(answer.response);
 	free_message(request);
@@ -468,8 +453,7 @@ batch_too_large(void **state)
 	add_change(request, true, "p(1)");
 	add_change(request, true, "p(2)");
 	add_change(request, true, "p(3)");
-	assert_batch_refused(request,
-						 "changes: 3 changes, this instance takes 2 at a time");
+	assert_batch_refused(request, "changes: 3 changes, this instance takes 2 at a time");
 	free_message(request);
 }
 
@@ -480,13 +464,13 @@ malformed_facts(void **state)
 	{
 		const char *fact;
 		const char *message;
-	}			cases[] = {
+	} cases[] = {
 		{"allow(User:a, \"read\", Document:d)",
-			"fact.predicate: \"allow\" follows from the policy and is never stored as a fact"},
-		{"a-b(1)",
-			"fact.predicate: \"a-b\" is not an identifier (letters, digits and underscores, at most 128)"},
-		{"p(User-x:a)",
-			"fact.args[0].identity.type: \"User-x\" is not an identifier (letters, digits and underscores, at most 128)"},
+		 "fact.predicate: \"allow\" follows from the policy and is never stored as a fact"},
+		{"a-b(1)", "fact.predicate: \"a-b\" is not an identifier (letters, digits and underscores, "
+				   "at most 128)"},
+		{"p(User-x:a)", "fact.args[0].identity.type: \"User-x\" is not an identifier (letters, "
+						"digits and underscores, at most 128)"},
 		{"p(1, User:)", "fact.args[1].identity.id: is empty"},
 		{"p(:a)", "fact.args[0].identity.type: is empty"},
 	};
@@ -499,30 +483,28 @@ malformed_facts(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		request.fact = delete.fact = parse_fact(cases[i].fact);
-		assert_false(run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request,
-								  NULL, &answer, &error));
+		assert_false(
+			run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request, NULL, &answer, &error));
 		assert_int_equal(error.code, ENGINE_INVALID_ARGUMENT);
 		assert_string_equal(error.message, cases[i].message);
-		assert_false(run_mutation(engine_under_test, ENGINE_DELETE_FACT, &delete,
-								  NULL, &answer, &error));
+		assert_false(
+			run_mutation(engine_under_test, ENGINE_DELETE_FACT, &delete, NULL, &answer, &error));
 		assert_string_equal(error.message, cases[i].message);
 		free_message(request.fact);
 	}
 	request.fact = NULL;
-	assert_false(run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request,
-							  NULL, &answer, &error));
+	assert_false(
+		run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request, NULL, &answer, &error));
 	assert_string_equal(error.message, "fact: is missing");
 	request.fact = parse_fact("p(\"xx\")");
 	request.fact->args[0]->string[0] = (char) 0xff;
-	assert_false(run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request,
-							  NULL, &answer, &error));
-	assert_string_equal(error.message,
-						"fact.args[0].string: the text is not valid UTF-8");
+	assert_false(
+		run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request, NULL, &answer, &error));
+	assert_string_equal(error.message, "fact.args[0].string: the text is not valid UTF-8");
 	request.fact->n_args = 65;
-	assert_false(run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request,
-							  NULL, &answer, &error));
-	assert_string_equal(error.message,
-						"fact.args: 65 arguments, at most 64 are possible");
+	assert_false(
+		run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request, NULL, &answer, &error));
+	assert_string_equal(error.message, "fact.args: 65 arguments, at most 64 are possible");
 	request.fact->n_args = 1;
 	free_message(request.fact);
 	assert_int_equal(position(), 0);
@@ -531,7 +513,7 @@ malformed_facts(void **state)
 static void
 long_text(void **state)
 {
-	size_t		size = 1024 * 1024;
+	size_t size = 1024 * 1024;
 	Verdict__V1__InsertFactRequest request = VERDICT__V1__INSERT_FACT_REQUEST__INIT;
 	Verdict__V1__QueryResponse *response;
 	engine_answer answer;
@@ -543,203 +525,14 @@ long_text(void **state)
 	request.fact->args[0]->string = malloc(size + 1);
 	memset(request.fact->args[0]->string, 'x', size);
 	request.fact->args[0]->string[size] = '\0';
-	assert_true(run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request,
-							 NULL, &answer, &error));
+	assert_true(
+		run_mutation(engine_under_test, ENGINE_INSERT_FACT, &request, NULL, &answer, &error));
 	free_message(answer.response);
 	assert_true(try_query(engine_under_test, "p(?x)", 0, &response, &error));
 	assert_int_equal(response->n_rows, 1);
-	assert_string_equal(response->rows[0]->values[0]->string,
-						request.fact->args[0]->string);
+	assert_string_equal(response->rows[0]->values[0]->string, request.fact->args[0]->string);
 	free_message(response);
 	free_message(request.fact);
-}
-
-/* Idempotency. */
-
-static engine_mutation
-keyed(const char *fact, const char *key, uint8_t caller)
-{
-	static Verdict__V1__InsertFactRequest request;
-	engine_mutation mutation = {0};
-
-	if (request.fact != NULL)
-		free_message(request.fact);
-	verdict__v1__insert_fact_request__init(&request);
-	request.fact = fact == NULL ? NULL : parse_fact(fact);
-	mutation.method = ENGINE_INSERT_FACT;
-	mutation.request = &request.base;
-	mutation.key = key;
-	mutation.caller[0] = caller;
-	return mutation;
-}
-
-/* Runs it; the code, and what the answer says. */
-static engine_code
-mutate(engine_mutation mutation, bool *changed, bool *replayed,
-	   uint64_t *position)
-{
-	engine_answer answer;
-	engine_error error = {0};
-
-	if (!engine_mutate(engine_under_test, &mutation, &answer, &error))
-	{
-		assert_true(error.code != ENGINE_OK);
-		return error.code;
-	}
-	*changed = ((Verdict__V1__InsertFactResponse *) answer.response)->changed;
-	*replayed = answer.replayed;
-	*position = answer.position;
-	free_message(answer.response);
-	return ENGINE_OK;
-}
-
-static void
-assert_mutates(engine_mutation mutation, bool changed, bool replayed,
-			   uint64_t position)
-{
-	bool		was_changed;
-	bool		was_replayed;
-	uint64_t	was_position;
-
-	assert_int_equal(mutate(mutation, &was_changed, &was_replayed, &was_position),
-					 ENGINE_OK);
-	assert_int_equal(was_changed, changed);
-	assert_int_equal(was_replayed, replayed);
-	assert_int_equal(was_position, position);
-}
-
-static void
-assert_mutation_fails(engine_mutation mutation, engine_code code)
-{
-	bool		changed;
-	bool		replayed;
-	uint64_t	before = position();
-	uint64_t	at;
-
-	assert_int_equal(mutate(mutation, &changed, &replayed, &at), code);
-	assert_int_equal(position(), before);
-}
-
-static void
-replays(void **state)
-{
-	(void) state;
-	assert_mutates(keyed("p(1)", "key", 1), true, false, 1);
-	assert_mutates(keyed("p(1)", "key", 1), true, true, 1);
-	assert_mutation_fails(keyed("p(2)", "key", 1), ENGINE_FAILED_PRECONDITION);
-	assert_mutation_fails(keyed(NULL, "key", 1), ENGINE_FAILED_PRECONDITION);
-	/* Another caller's key, or another key, is a new one. */
-	assert_mutates(keyed("p(1)", "key", 2), false, false, 2);
-	assert_mutates(keyed("p(1)", "other", 1), false, false, 3);
-	/* The first answer comes again, whatever has become of the fact. */
-	assert_true(delete(engine_under_test, "p(1)"));
-	assert_mutates(keyed("p(1)", "key", 1), true, true, 1);
-	assert_query(engine_under_test, "p(?x)", "");
-	restart();
-	assert_mutates(keyed("p(1)", "key", 1), true, true, 1);
-	assert_mutates(keyed("p(1)", "other", 1), false, true, 3);
-	assert_mutation_fails(keyed("p(2)", "key", 1), ENGINE_FAILED_PRECONDITION);
-	assert_int_equal(position(), 4);
-	keyed(NULL, NULL, 0);
-}
-
-static void
-key_of_another_method(void **state)
-{
-	Verdict__V1__DeleteFactRequest request = VERDICT__V1__DELETE_FACT_REQUEST__INIT;
-	engine_answer answer;
-	engine_error error = {0};
-	engine_mutation mutation;
-
-	(void) state;
-	assert_mutates(keyed("p(1)", "key", 0), true, false, 1);
-	/* The same bytes on the wire as the insert, under the same key. */
-	request.fact = parse_fact("p(1)");
-	mutation = keyed(NULL, "key", 0);
-	mutation.method = ENGINE_DELETE_FACT;
-	mutation.request = &request.base;
-	assert_true(engine_mutate(engine_under_test, &mutation, &answer, &error));
-	assert_false(answer.replayed);
-	assert_true(((Verdict__V1__DeleteFactResponse *) answer.response)->changed);
-	free_message(answer.response);
-	free_message(request.fact);
-}
-
-static void
-failed_mutation_leaves_its_key(void **state)
-{
-	(void) state;
-	assert_mutation_fails(keyed("allow(1, 2, 3)", "key", 0),
-						  ENGINE_INVALID_ARGUMENT);
-	assert_mutates(keyed("p(1)", "key", 0), true, false, 1);
-	keyed(NULL, NULL, 0);
-}
-
-static void
-held_keys(void **state)
-{
-	engine_error error = {0};
-	engine_mutation mutation = keyed("p(1)", "key", 1);
-
-	(void) state;
-	assert_true(engine_hold(engine_under_test, &mutation, &error));
-	assert_mutation_fails(mutation, ENGINE_ABORTED);
-	assert_false(engine_hold(engine_under_test, &mutation, &error));
-	assert_int_equal(error.code, ENGINE_ABORTED);
-	assert_mutation_fails(keyed("p(2)", "key", 1), ENGINE_FAILED_PRECONDITION);
-	/* Nobody else is kept waiting. */
-	assert_mutates(keyed("p(3)", "key", 2), true, false, 1);
-	assert_mutates(keyed("p(4)", NULL, 1), true, false, 2);
-	mutation = keyed("p(1)", "key", 1);
-	engine_release(engine_under_test, &mutation);
-	assert_mutates(mutation, true, false, 3);
-	/* Known by now: a hold changes nothing, and its release neither. */
-	assert_true(engine_hold(engine_under_test, &mutation, &error));
-	assert_mutates(mutation, true, true, 3);
-	engine_release(engine_under_test, &mutation);
-	assert_mutates(mutation, true, true, 3);
-	mutation = keyed("p(5)", "key", 1);
-	assert_false(engine_hold(engine_under_test, &mutation, &error));
-	assert_int_equal(error.code, ENGINE_FAILED_PRECONDITION);
-	/* Without a key there is nothing to hold. */
-	mutation = keyed("p(6)", NULL, 1);
-	assert_true(engine_hold(engine_under_test, &mutation, &error));
-	assert_mutates(mutation, true, false, 4);
-	engine_release(engine_under_test, &mutation);
-	/* What is held when the engine closes is freed with it. */
-	mutation = keyed("p(7)", "left", 1);
-	assert_true(engine_hold(engine_under_test, &mutation, &error));
-	keyed(NULL, NULL, 0);
-}
-
-static void
-age_records(const char *seconds)
-{
-	sqlite3    *database;
-	char		sql[128];
-
-	engine_close(engine_under_test);
-	assert_int_equal(sqlite3_open(test_path(), &database), SQLITE_OK);
-	snprintf(sql, sizeof(sql), "UPDATE idempotency SET created = created - %s",
-			 seconds);
-	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_close(database), SQLITE_OK);
-	engine_under_test = test_open();
-}
-
-static void
-records_are_kept_a_day(void **state)
-{
-	(void) state;
-	assert_mutates(keyed("p(1)", "key", 0), true, false, 1);
-	age_records("86400 - 60");
-	/* Any keyed mutation may forget what is old; a day is not. */
-	assert_mutates(keyed("p(2)", "second", 0), true, false, 2);
-	assert_mutates(keyed("p(1)", "key", 0), true, true, 1);
-	age_records("7 * 86400");
-	assert_mutates(keyed("p(3)", "third", 0), true, false, 3);
-	assert_mutates(keyed("p(1)", "key", 0), false, false, 4);
-	keyed(NULL, NULL, 0);
 }
 
 /* Policy. */
@@ -750,7 +543,7 @@ get_policy(void)
 	Verdict__V1__GetPolicyRequest request = VERDICT__V1__GET_POLICY_REQUEST__INIT;
 	Verdict__V1__GetPolicyResponse *response;
 	engine_error error = {0};
-	char	   *text;
+	char *text;
 
 	assert_true(engine_get_policy(engine_under_test, &request, &response, &error));
 	text = strdup(response->policy);
@@ -761,7 +554,7 @@ get_policy(void)
 static void
 assert_policy(const char *expected)
 {
-	char	   *text = get_policy();
+	char *text = get_policy();
 
 	assert_string_equal(text, expected);
 	free(text);
@@ -781,11 +574,9 @@ policy_is_kept(void **state)
 	insert(engine_under_test, "admin(User:a)");
 	assert_true(allowed(engine_under_test, "User:a", "read", "Document:d"));
 	/* A refused one changes nothing. */
-	assert_false(try_policy(engine_under_test, "allow(u, \"read\", d) if\n  oops;",
-							&error));
+	assert_false(try_policy(engine_under_test, "allow(u, \"read\", d) if\n  oops;", &error));
 	assert_int_equal(error.code, ENGINE_INVALID_ARGUMENT);
-	assert_string_equal(error.message,
-						"line 2 column 7: expected \"(\" or a comparison, found ;");
+	assert_string_equal(error.message, "line 2 column 7: expected \"(\" or a comparison, found ;");
 	assert_policy(text);
 	assert_true(allowed(engine_under_test, "User:a", "read", "Document:d"));
 	assert_int_equal(position(), 2);
@@ -806,8 +597,8 @@ foreign_files(void **state)
 {
 	engine_options options = {0};
 	engine_error error = {0};
-	sqlite3    *database;
-	FILE	   *file;
+	sqlite3 *database;
+	FILE *file;
 
 	(void) state;
 	options.path = test_path();
@@ -828,8 +619,7 @@ foreign_files(void **state)
 
 	test_remove_store();
 	assert_int_equal(sqlite3_open(test_path(), &database), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(database, "CREATE TABLE t (a)", NULL, NULL, NULL),
-					 SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, "CREATE TABLE t (a)", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(database);
 	assert_null(engine_open(&options, &error));
 	assert_non_null(strstr(error.message, "not a store of verdict-dev"));
@@ -839,34 +629,26 @@ foreign_files(void **state)
 	assert_int_equal(error.code, ENGINE_INTERNAL);
 }
 
-#define ENGINE_TEST(test) \
-	cmocka_unit_test_setup_teardown(test, open_fresh, close_it)
+#define ENGINE_TEST(test) cmocka_unit_test_setup_teardown(test, open_fresh, close_it)
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		ENGINE_TEST(insert_and_delete),
-		ENGINE_TEST(integers),
-		ENGINE_TEST(many_arguments),
-		ENGINE_TEST(every_set_of_given_arguments),
-		ENGINE_TEST(pages),
-		ENGINE_TEST(pages_bound_to_their_pattern),
-		ENGINE_TEST(mixed_pattern_of_a_page),
-		ENGINE_TEST(batches),
-		ENGINE_TEST(batch_whole_or_not_at_all),
-		ENGINE_TEST(batch_too_large),
-		ENGINE_TEST(malformed_facts),
-		ENGINE_TEST(long_text),
-		ENGINE_TEST(replays),
-		ENGINE_TEST(key_of_another_method),
-		ENGINE_TEST(failed_mutation_leaves_its_key),
-		ENGINE_TEST(held_keys),
-		ENGINE_TEST(records_are_kept_a_day),
-		ENGINE_TEST(policy_is_kept),
-		ENGINE_TEST(foreign_files)
-	};
-	int			failed = cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {ENGINE_TEST(insert_and_delete),
+									   ENGINE_TEST(integers),
+									   ENGINE_TEST(many_arguments),
+									   ENGINE_TEST(every_set_of_given_arguments),
+									   ENGINE_TEST(pages),
+									   ENGINE_TEST(pages_bound_to_their_pattern),
+									   ENGINE_TEST(mixed_pattern_of_a_page),
+									   ENGINE_TEST(batches),
+									   ENGINE_TEST(batch_whole_or_not_at_all),
+									   ENGINE_TEST(batch_too_large),
+									   ENGINE_TEST(malformed_facts),
+									   ENGINE_TEST(long_text),
+									   ENGINE_TEST(policy_is_kept),
+									   ENGINE_TEST(foreign_files)};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
 	test_remove_store();
 	rmdir(test_directory);
