@@ -195,8 +195,6 @@ create_set(void)
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	/* A single-user backend has no postmaster to outlive. */
 	if (IsUnderPostmaster)
-		/* A server in single-user mode has no postmaster. */
-	if (IsUnderPostmaster)
 		AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 }
 
