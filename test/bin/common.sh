@@ -119,7 +119,7 @@ attend()
 copy_tree()
 {
 	mkdir -p "$work/tree/build/test"
-	cp -r "$root/sql" "$root/expected" "$root/test" "$work/tree/"
+	cp -r "$root/README.md" "$root/sql" "$root/expected" "$root/test" "$work/tree/"
 	rm -rf "$work/tree/test/peer/node_modules"
 	[ -z "${VERDICT_TAP:-}" ] || cp -r "$root/build/peer" "$work/tree/build/"
 	mkdir -p "$work/tree/build/test/server"
