@@ -54,7 +54,7 @@ verdict_arena_alloc(verdict_arena *arena, size_t size)
 
 	if (size == 0)
 		size = 1;
-	if (size > arena->maximum - arena->used || size > SIZE_MAX - ALIGNMENT - BLOCK_HEADER)
+	if (size > SIZE_MAX - ALIGNMENT - BLOCK_HEADER)
 	{
 		arena->exhausted = true;
 		return NULL;

@@ -156,9 +156,8 @@ skip_digits(verdict_json *json)
 }
 
 bool
-verdict_json_number(verdict_json *json, bool *integer)
+verdict_json_number(verdict_json *json)
 {
-	*integer = true;
 	if (next_byte(json) == '-')
 		json->position++;
 	if (next_byte(json) == '0')
@@ -167,14 +166,12 @@ verdict_json_number(verdict_json *json, bool *integer)
 		return false;
 	if (next_byte(json) == '.')
 	{
-		*integer = false;
 		json->position++;
 		if (!skip_digits(json))
 			return false;
 	}
 	if (next_byte(json) == 'e' || next_byte(json) == 'E')
 	{
-		*integer = false;
 		json->position++;
 		if (next_byte(json) == '+' || next_byte(json) == '-')
 			json->position++;
@@ -227,7 +224,6 @@ bool
 verdict_json_skip(verdict_json *json, int depth)
 {
 	size_t size;
-	bool integer;
 
 	switch (verdict_json_peek(json))
 	{
@@ -243,6 +239,6 @@ verdict_json_skip(verdict_json *json, int depth)
 		case 'n':
 			return skip_word(json, "null");
 		default:
-			return verdict_json_number(json, &integer);
+			return verdict_json_number(json);
 	}
 }

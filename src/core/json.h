@@ -34,8 +34,8 @@ extern bool verdict_json_take(verdict_json *json, char c);
  */
 extern bool verdict_json_string(verdict_json *json, char *out, size_t *size);
 
-/* Passes over a number; "*integer": it has neither point nor exponent. */
-extern bool verdict_json_number(verdict_json *json, bool *integer);
+/* Passes over a number. */
+extern bool verdict_json_number(verdict_json *json);
 
 /*
  * Passes over any value, checking all of it.  "depth" levels of objects and

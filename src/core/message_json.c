@@ -334,7 +334,6 @@ read_integer(reader *reader, const verdict_place *place, int64_t *value)
 	size_t start = reader->json.position;
 	char *digits;
 	size_t size;
-	bool integer;
 	bool parsed;
 
 	if (c == '"')
@@ -345,10 +344,10 @@ read_integer(reader *reader, const verdict_place *place, int64_t *value)
 	}
 	else if (c == '-' || (c >= '0' && c <= '9'))
 	{
-		if (!verdict_json_number(&reader->json, &integer))
+		if (!verdict_json_number(&reader->json))
 			return malformed(reader);
-		parsed = integer && verdict_int64_parse(reader->json.text + start,
-												reader->json.position - start, value);
+		parsed =
+			verdict_int64_parse(reader->json.text + start, reader->json.position - start, value);
 	}
 	else
 		return verdict_message_refuse(reader->status, place, "expected an integer");

@@ -311,6 +311,15 @@ broken_json_is_refused(void **state)
 		"{\"after\":\"\\x\"}",
 		"{\"x\":\"\\ud800\"}",
 		"{\"x\":\"\\ud800\\u0041\"}",
+		"{\"x\":\"\\udc00\\udc00\"}",
+		"{\"x\":\"\\ud800\\ue000\"}",
+		"{\"x\":01}",
+		"{\"x\":-}",
+		"{\"x\":1.}",
+		"{\"x\":.5}",
+		"{\"x\":1e}",
+		"{\"x\":1e+}",
+		"{\"x\":--1}",
 		"{\"x\":\"\\u0000\"}",
 		"{\"x\\u0000\":1}",
 		"{\"x\":\"\xff\"}",
@@ -402,6 +411,7 @@ binary_is_checked_first(void **state)
 		{QUERIED, "0001", "the field at byte 0 is cut off or malformed"}, /* field 0 */
 		{QUERIED, "808080808001 01",
 		 "the field at byte 0 is cut off or malformed"}, /* tag of 36 bits */
+		{QUERIED, "988080808001 01", "the field at byte 0 is cut off or malformed"},
 		{QUERIED, "188080808080808080808001",
 		 "the field at byte 0 is cut off or malformed"}, /* 11 bytes */
 		{QUERIED, "1880808080808080808002",

@@ -415,6 +415,9 @@ utf8_is_checked_byte_by_byte(void **state)
 		}
 	}
 	assert_int_equal(accepted, 30 * 64);
+	/* overlong forms of three and four bytes */
+	assert_false(verdict_is_text("\xe0\x9f\xbf", 3));
+	assert_false(verdict_is_text("\xf0\x8f\xbf\xbf", 4));
 	assert_true(verdict_is_text(NULL, 0));
 	assert_false(verdict_is_text("a\0b", 3));
 }
