@@ -31,7 +31,7 @@
 #include "text.h"
 
 /* Memory one evaluation may hold. */
-#define EVALUATION_LIMIT ((size_t) 1024 * 1024 * 1024)
+#define EVALUATION_LIMIT ((size_t) 512 * 1024 * 1024)
 
 /* Frames. */
 

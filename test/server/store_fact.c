@@ -20,6 +20,9 @@
 /* Columns with an index of their own, counting the primary key's first. */
 #define INDEXED_COLUMNS 8
 
+/* Statements kept a relation: many arguments make for very many sets of them. */
+#define KEPT_STATEMENTS 64
+
 static int
 column_count(const relation *relation)
 {
@@ -138,6 +141,20 @@ statement_text(store *store, const relation *relation, statement_kind kind, uint
 	return sqlite3_str_finish(sql);
 }
 
+/* Finalizes the statement of a relation that was used least recently. */
+static void
+drop_last_statement(relation *relation)
+{
+	relation_statement **link = &relation->statements;
+
+	while ((*link)->next != NULL)
+		link = &(*link)->next;
+	sqlite3_finalize((*link)->statement);
+	free(*link);
+	*link = NULL;
+	relation->statement_count--;
+}
+
 static sqlite3_stmt *
 get_statement(store *store, relation *relation, statement_kind kind, uint64_t given,
 			  engine_error *error)
@@ -152,7 +169,6 @@ get_statement(store *store, relation *relation, statement_kind kind, uint64_t gi
 	{
 		if (found->kind == kind && found->given == given)
 		{
-			/* The one used last is looked at first. */
 			*link = found->next;
 			found->next = relation->statements;
 			relation->statements = found;
@@ -170,6 +186,9 @@ get_statement(store *store, relation *relation, statement_kind kind, uint64_t gi
 	sqlite3_free(text);
 	if (!done)
 		return NULL;
+	if (relation->statement_count == KEPT_STATEMENTS)
+		drop_last_statement(relation);
+	relation->statement_count++;
 	found = memory_alloc(sizeof(*found));
 	found->kind = kind;
 	found->given = given;

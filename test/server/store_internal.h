@@ -36,9 +36,10 @@ struct relation_statement
 struct relation
 {
 	char *name;
-	int arity;		/* RELATION_IS_TYPE for an identity type */
-	int64_t number; /* 0 = the store does not have it */
-	relation_statement *statements;
+	int arity;						/* RELATION_IS_TYPE for an identity type */
+	int64_t number;					/* 0 = the store does not have it */
+	relation_statement *statements; /* the one used last first */
+	int statement_count;
 };
 
 typedef enum transaction_state

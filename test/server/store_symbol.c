@@ -158,6 +158,7 @@ free_statements(relation *symbol)
 		sqlite3_finalize(statement->statement);
 		free(statement);
 	}
+	symbol->statement_count = 0;
 }
 
 void

@@ -221,6 +221,29 @@ every_set_of_given_arguments(void **state)
 	}
 }
 
+/* More sets than a relation keeps statements for. */
+static void
+very_many_sets_of_given_arguments(void **state)
+{
+	(void) state;
+	assert_true(insert(engine_under_test, "w(0, 0, 0, 0, 0, 0, 0, 0)"));
+	assert_true(insert(engine_under_test, "w(0, 0, 0, 0, 0, 0, 0, 1)"));
+	for (int round = 0; round < 2; round++)
+	{
+		for (int given = 0; given < 256; given++)
+		{
+			char text[64];
+			size_t used = (size_t) sprintf(text, "w(");
+
+			for (int i = 0; i < 8; i++)
+				used += (size_t) sprintf(text + used, "%s, ", given >> i & 1 ? "0" : "_");
+			strcpy(text + used - 2, ")");
+			assert_query(engine_under_test, text, "yes");
+		}
+	}
+	assert_query(engine_under_test, "w(_, _, _, _, 0, _, _, ?x)", "0; 1");
+}
+
 static void
 pages(void **state)
 {
@@ -638,6 +661,7 @@ main(void)
 									   ENGINE_TEST(integers),
 									   ENGINE_TEST(many_arguments),
 									   ENGINE_TEST(every_set_of_given_arguments),
+									   ENGINE_TEST(very_many_sets_of_given_arguments),
 									   ENGINE_TEST(pages),
 									   ENGINE_TEST(pages_bound_to_their_pattern),
 									   ENGINE_TEST(mixed_pattern_of_a_page),
