@@ -704,7 +704,7 @@ marks_the_scope_inconsistent(void **state)
 /* ---- many checks ---- */
 
 #define MANY 100
-static char many_ids[MANY][8];
+static char many_ids[MANY][16];
 static verdict_check many_checks[MANY];
 static bool many_allowed[MANY];
 
