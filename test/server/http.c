@@ -60,6 +60,7 @@ log_end(http_request *request, int status, const char *code)
 	end.code = code;
 	end.duration_us = monotonic_us() - request->arrived_us;
 	request_log_end(request->server->options.log, request->log_number, &end);
+	request->log_number = 0;
 }
 
 static enum MHD_Result
@@ -176,7 +177,6 @@ answer(http_request *request)
 						 fault->content_type != NULL ? fault->content_type : type, NULL);
 		case FAULT_HEADER_FLOOD:
 			log_end(request, 200, NULL);
-			request->log_number = 0;
 			request->step = STEP_DROP;
 			MHD_suspend_connection(request->connection);
 			if (!misbehave_flood(fault, call->format, request->connection, server->options.timers,
@@ -449,6 +449,8 @@ request_completed(void *argument, struct MHD_Connection *connection, void **cont
 	(void) how;
 	if (request == NULL)
 		return;
+	/* Its peer left before it was answered; what it did, it has done. */
+	log_end(request, 0, NULL);
 	service_drop(server->options.service, &request->call);
 	__atomic_sub_fetch(request->step == STEP_RECEIVE ? &server->receiving : &server->running, 1,
 					   __ATOMIC_RELAXED);

@@ -1,0 +1,71 @@
+# One psql and so one backend, to which statements are given one at a time.
+package PsqlSession;
+
+use strict;
+use warnings;
+
+use IO::Handle;
+use IO::Select;
+use IPC::Open3 qw(open3);
+use Time::HiRes qw(time);
+
+# How long one statement may take, in seconds.
+my $patience = 120;
+
+# A session in a database of the node; "settings" is SQL that it begins with.
+sub new
+{
+	my ($class, $node, $database, $settings) = @_;
+	my $self = bless { number => 0, error => '' }, $class;
+
+	open my $nowhere, '>', '/dev/null' or die "/dev/null: $!";
+	$self->{pid} = open3($self->{in}, $self->{out}, '>&' . fileno $nowhere,
+		'psql', '-XAtq', '-d', $node->connstr($database), '-f', '-');
+	$self->{in}->autoflush(1);
+	$self->{ready} = IO::Select->new($self->{out});
+	$self->must($settings) if defined $settings;
+	return $self;
+}
+
+# Runs statements.  Returns what they gave out, without the last newline, and the
+# SQLSTATE of the last; the text of the latest error is in error().
+sub ask
+{
+	my ($self, $statements) = @_;
+	my $mark = 'answered ' . ++$self->{number};
+	my $end = time + $patience;
+	my $text = '';
+
+	print { $self->{in} } "$statements;\n\\echo '$mark' :SQLSTATE :LAST_ERROR_MESSAGE\n";
+	until ($text =~ /^$mark .*\n\z/ms)
+	{
+		die "no answer to: $statements\n$text"
+		  if !$self->{ready}->can_read($end - time) || !sysread $self->{out}, $text, 65536, length $text;
+	}
+	my ($answer, $state, $error) = $text =~ /^(.*?)\n?^$mark (\w{5}) ?(.*)\n\z/ms;
+	$self->{error} = $error;
+	return ($answer, $state);
+}
+
+sub error { return $_[0]{error} }
+
+# The same, and dies unless the last went well.
+sub must
+{
+	my ($self, $statements) = @_;
+	my ($answer, $state) = $self->ask($statements);
+
+	die "$statements: $self->{error}" if $state ne '00000';
+	return $answer;
+}
+
+sub quit
+{
+	my ($self) = @_;
+
+	close $self->{in};
+	waitpid $self->{pid}, 0;
+	return;
+}
+
+1;
