@@ -13,10 +13,12 @@ export VERDICT_TEST_URL='' VERDICT_TEST_KEY
 VERDICT_TEST_KEY=$(random)
 password=$(random)
 
-# start_instance ADDRESS: the bundled instance with its data on disk.
+# start_instance ADDRESS [OPTION...]: the bundled instance with its data on disk.
 start_instance()
 {
-	as_runner "$server" --listen "$1" --data "$work/instance.db" --api-key "$VERDICT_TEST_KEY" \
+	local address=$1
+	shift
+	as_runner "$server" --listen "$address" "$@" --data "$work/instance.db" --api-key "$VERDICT_TEST_KEY" \
 		>"$work/instance.log" 2>&1 </dev/null &
 	instance=$!
 	VERDICT_TEST_URL=
