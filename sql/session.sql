@@ -85,6 +85,32 @@ SELECT verdict_observe('v1.prod.1.7');
 SELECT verdict_authorize('User:a', 'read', 'Document:1');
 ROLLBACK;
 
+-- Each server has a session of its own in a transaction: what one instance has told
+-- means nothing to another.
+CREATE SERVER session_other FOREIGN DATA WRAPPER verdict
+	OPTIONS (instance_url :'url', wire_format :'wire', retry_owner 'none');
+CREATE USER MAPPING FOR CURRENT_USER SERVER session_other OPTIONS (api_key :'key');
+BEGIN;
+SELECT verdict_observe('v1.prod.1.7');
+SELECT session_id AS first FROM verdict_session() \gset
+SET LOCAL verdict.server = 'session_other';
+SELECT session_id = :'first' AS same, revision IS NULL AS none FROM verdict_session();
+SELECT verdict_authorize('User:a', 'read', 'Document:1');
+SELECT verdict_observe('v1.test.1.1');
+SELECT verdict_new_session('other-session', 'eventual');
+SET LOCAL verdict.server = 'session_test';
+SELECT session_id = :'first' AS same, consistency, revision, inconsistent FROM verdict_session();
+SET LOCAL verdict.server = 'session_other';
+SELECT session_id, consistency, revision FROM verdict_session();
+COMMIT;
+-- Without a server there is none, and a revision is not observed for nothing.
+SET verdict.server = '';
+SELECT verdict_observe('v1.prod.1.7');
+SELECT session_id FROM verdict_session();
+SELECT verdict_new_session();
+SELECT verdict_revision();
+SET verdict.server = 'session_test';
+
 -- An answer whose revision is of another history makes the session useless for
 -- anything but eventual reads, until a new one is started.
 \set ordered `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new->post("$ENV{VERDICT_TEST_ADMIN}/faults", {content => q([{"method":"Authorize","fault":{"kind":"revision","values":["v1.prod.1.7"]}},{"method":"Authorize","fault":{"kind":"revision","values":["v1.prod.2.1"]}}])})->{success}'`
@@ -118,4 +144,4 @@ COMMIT;
 SELECT verdict_delete_fact('seen(User:a)');
 
 SET client_min_messages = warning;
-DROP SERVER session_test CASCADE;
+DROP SERVER session_test, session_other CASCADE;

@@ -413,8 +413,9 @@ COMMENT ON FUNCTION verdict_emit_fact() IS
 --
 -- Session
 --
--- A session belongs to the transaction: it begins with the first call and ends
--- with the transaction.
+-- A session belongs to the transaction and the server: it begins with the first
+-- call to the server and ends with the transaction.  These functions are about the
+-- session with verdict.server.
 --
 
 CREATE FUNCTION verdict_session(OUT session_id text, OUT consistency text, OUT revision text,
@@ -422,13 +423,13 @@ CREATE FUNCTION verdict_session(OUT session_id text, OUT consistency text, OUT r
 	AS 'MODULE_PATHNAME', 'verdict_sql_session'
 	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION verdict_session() IS
-	'The session of this transaction: its id, its consistency, the revision it has observed (NULL for none), whether it has seen revisions that do not belong together, and how many changes this transaction has sent. Errors: 55000 and 22023 when it cannot start from verdict.revision.';
+	'The session of this transaction with verdict.server: its id, its consistency, the revision it has observed (NULL for none), whether it has seen revisions that do not belong together, and how many changes this transaction has sent. Errors: 55000 when no server is set; 55000 and 22023 when it cannot start from verdict.revision.';
 
 CREATE FUNCTION verdict_new_session(session_id text DEFAULT NULL, consistency text DEFAULT NULL) RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_new_session'
 	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION verdict_new_session(text, text) IS
-	'Starts a fresh session without an observed revision inside this transaction and returns its id: a new UUID, or the one given. The consistency is session unless given. Errors: 22023 for an id that is not 1 to 128 visible ASCII characters and for an unknown consistency.';
+	'Starts a fresh session with verdict.server, without an observed revision, inside this transaction and returns its id: a new UUID, or the one given. The consistency is session unless given. Errors: 22023 for an id that is not 1 to 128 visible ASCII characters and for an unknown consistency; 55000 when no server is set.';
 
 CREATE FUNCTION verdict_revision() RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_revision'
@@ -440,7 +441,7 @@ CREATE FUNCTION verdict_observe(revision text) RETURNS void
 	AS 'MODULE_PATHNAME', 'verdict_sql_observe'
 	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION verdict_observe(text) IS
-	'Makes the session read nothing older than a revision of another session. Errors: 22004 for NULL; 22023 for a text that is no revision; 55000 for a revision of another history and for a session that is inconsistent.';
+	'Makes the session with verdict.server read nothing older than a revision of another session. Errors: 22004 for NULL; 22023 for a text that is no revision; 55000 for a revision of another history for a session that is inconsistent, and when no server is set.';
 
 CREATE FUNCTION verdict_version() RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_version'

@@ -128,6 +128,18 @@ verdict_server_runtime(void)
 	return runtime;
 }
 
+const char *
+verdict_server_name(void)
+{
+	if (verdict_setting_server == NULL || verdict_setting_server[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("verdict.server is not set"),
+				 errhint("Set it to the name of a foreign server, such as SET verdict.server = "
+						 "'name', or for everybody with ALTER DATABASE ... SET.")));
+	return verdict_setting_server;
+}
+
 /* The server of verdict.server, which the role may use. */
 static Oid
 find_server(Oid role)
@@ -135,14 +147,7 @@ find_server(Oid role)
 	ForeignServer *server;
 	AclResult access;
 
-	if (verdict_setting_server == NULL || verdict_setting_server[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("verdict.server is not set"),
-				 errhint("Set it to the name of a foreign server, such as SET verdict.server = "
-						 "'name', or for everybody with ALTER DATABASE ... SET.")));
-
-	server = GetForeignServerByName(verdict_setting_server, true);
+	server = GetForeignServerByName(verdict_server_name(), true);
 	if (server == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

@@ -8,6 +8,9 @@
 
 #include "verdict.h"
 
+/* verdict.server; raises when it is not set. */
+extern const char *verdict_server_name(void);
+
 /*
  * The client for verdict.server and the current user: looks the server up,
  * checks USAGE, takes the user's (or PUBLIC's) mapping, and gives the backend's

@@ -2,8 +2,8 @@
  * session.c
  *		The SQL functions of sessions, and of what this module is.
  *
- * A session belongs to a transaction (transaction.c); every function here starts
- * it when there is none.
+ * A session belongs to a transaction and a server (transaction.c); every function
+ * here is about the one with verdict.server, and starts it when there is none.
  */
 #include "verdict.h"
 

@@ -3,9 +3,11 @@
  *		The session of a transaction, and what has to be undone when it ends.
  *
  * Invariants
- *	- The session begins with the first call and ends with the top-level
- *	  transaction.  A savepoint's rollback takes nothing of it back: what was
- *	  seen was seen, and an ordinal that was used stays used.
+ *	- A session begins with the first call to its server and ends with the
+ *	  top-level transaction.  A savepoint's rollback takes nothing of it back:
+ *	  what was seen was seen, and an ordinal that was used stays used.
+ *	- No revision crosses from the session of one server to that of another: it
+ *	  would mean nothing there, and make the other's answers seem inconsistent.
  *	- "levels" has an entry for each subtransaction in which a change was about
  *	  to be sent, innermost first; it is made before the send, so that nothing
  *	  has to be allocated afterwards.
@@ -20,7 +22,14 @@
 #include "utils/memutils.h"
 #include "wait.h"
 
-/* Both kinds of entry live in TopTransactionContext. */
+/* All kinds of entry live in TopTransactionContext. */
+typedef struct server_session
+{
+	struct server_session *next;
+	verdict_session session;
+	char server[FLEXIBLE_ARRAY_MEMBER]; /* its name, as verdict.server has it */
+} server_session;
+
 typedef struct sent_level
 {
 	struct sent_level *next;
@@ -36,23 +45,50 @@ typedef struct held_rows
 } held_rows;
 
 static bool used = false;
-static bool has_session = false;
-static verdict_session session;
+static server_session *sessions = NULL;
 static uint64 ordinal = 0;
 static uint64 changes = 0;
 static sent_level *levels = NULL;
 static held_rows *held = NULL;
 
+/* The session with the server of that name, or NULL. */
+static verdict_session *
+find_session(const char *server)
+{
+	for (server_session *entry = sessions; entry != NULL; entry = entry->next)
+	{
+		if (strcmp(entry->server, server) == 0)
+			return &entry->session;
+	}
+	return NULL;
+}
+
+static verdict_session *
+add_session(const char *server, const verdict_session *fresh)
+{
+	size_t size = strlen(server) + 1;
+	server_session *entry =
+		MemoryContextAlloc(TopTransactionContext, offsetof(server_session, server) + size);
+
+	used = true;
+	entry->next = sessions;
+	entry->session = *fresh;
+	memcpy(entry->server, server, size);
+	sessions = entry;
+	return &entry->session;
+}
+
 verdict_session *
 verdict_transaction_session(void)
 {
+	const char *server = verdict_server_name();
+	verdict_session *session = find_session(server);
 	verdict_session fresh;
 	verdict_status status;
 
-	if (has_session)
-		return &session;
+	if (session != NULL)
+		return session;
 
-	used = true;
 	verdict_status_init(&status);
 	if (!verdict_session_init(&fresh, verdict_backend_host(), NULL,
 							  (verdict_consistency) verdict_setting_consistency, &status))
@@ -60,22 +96,25 @@ verdict_transaction_session(void)
 	if (verdict_setting_revision != NULL && verdict_setting_revision[0] != '\0' &&
 		!verdict_session_observe(&fresh, verdict_setting_revision, &status))
 		verdict_report_failure(&status, "start a session from verdict.revision");
-	session = fresh;
-	has_session = true;
-	return &session;
+	return add_session(server, &fresh);
 }
 
 void
 verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 {
+	const char *server = verdict_server_name();
+	verdict_session *session = find_session(server);
+	verdict_session fresh;
 	verdict_status status;
 
 	/* On failure the session stays as it was. */
 	verdict_status_init(&status);
-	if (!verdict_session_init(&session, verdict_backend_host(), id, consistency, &status))
+	if (!verdict_session_init(&fresh, verdict_backend_host(), id, consistency, &status))
 		verdict_report_failure(&status, "start a session");
-	used = true;
-	has_session = true;
+	if (session != NULL)
+		*session = fresh;
+	else
+		add_session(server, &fresh);
 }
 
 uint64
@@ -180,7 +219,7 @@ end_transaction(bool committed)
 	levels = NULL;
 	ordinal = 0;
 	changes = 0;
-	has_session = false;
+	sessions = NULL;
 	used = false;
 
 	if (!committed)

@@ -1,6 +1,6 @@
 /*
  * transaction.h
- *		The session of a transaction and what has to be undone when it ends.
+ *		The sessions of a transaction and what has to be undone when it ends.
  */
 #ifndef VERDICT_PG_TRANSACTION_H
 #define VERDICT_PG_TRANSACTION_H
@@ -8,15 +8,16 @@
 #include "verdict.h"
 
 /*
- * The session of the current top-level transaction, made at the first call:
- * fresh UUID, verdict.consistency, the revision of verdict.revision when set.
- * Raises when that revision is malformed.  Valid until the transaction ends or
- * verdict_transaction_new_session().
+ * The session of the current top-level transaction with verdict.server, made at
+ * the first call: fresh UUID, verdict.consistency, the revision of
+ * verdict.revision when set.  Each server has its own, since a revision means
+ * something only to the instance that gave it.  Raises when that revision is
+ * malformed and when no server is set.  Valid until the transaction ends.
  */
 extern verdict_session *verdict_transaction_session(void);
 
 /*
- * Replaces the session by a fresh scope without an observed revision.  NULL id =
+ * Replaces that session by a fresh scope without an observed revision.  NULL id =
  * a fresh UUID; DEFAULT consistency = session, as the client's page says of new
  * sessions.
  */

@@ -30,9 +30,9 @@ my @operations = (
 	{ name => 'query', method => 'Query', answer => "1\n2\n3",
 		sql => q{SELECT verdict_identity_id(doc) FROM verdict_query('allow(User:alice, "read", ?doc:Document)') AS (doc verdict_identity) ORDER BY 1} },
 	{ name => 'insert', method => 'InsertFact', answer => 't', change => 1,
-		sql => q{SELECT verdict_insert_fact('probe(Document:%1$d)')} },
+		sql => q{SELECT verdict_insert_fact('probe(Document:NUMBER)')} },
 	{ name => 'batch', method => 'BatchFacts', answer => '2', change => 1,
-		sql => q{SELECT verdict_batch_facts(ARRAY['probe(Document:%1$d)', 'probe(Folder:%1$d)']::verdict_fact[])} });
+		sql => q{SELECT verdict_batch_facts(ARRAY['probe(Document:NUMBER)', 'probe(Folder:NUMBER)']::verdict_fact[])} });
 
 my @single = map { $_->{name} } grep { !$_->{calls} } @operations;
 
@@ -265,13 +265,21 @@ sub account
 my $number = 0;
 my $check = q{SELECT verdict_authorize('User:alice', 'read', 'Document:1')};
 
+# A statement about a fact of its own.
+sub numbered
+{
+	my ($sql) = @_;
+	++$number;
+	return $sql =~ s/NUMBER/$number/gr;
+}
+
 # One operation meets one fault.
 sub meet
 {
 	my ($operation, $row, $format) = @_;
 	my $calls = $operation->{calls} // 1;
 	my $change = $operation->{change};
-	my $sql = sprintf $operation->{sql}, ++$number;
+	my $sql = numbered($operation->{sql});
 	my ($result, $sends) = split / /, $row->{ $change ? 'change' : 'read' };
 
 	use_anew($format . ($row->{hasty} ? '_hasty' : '_calm'), $operation->{deny} ? 'deny' : 'error');
@@ -371,7 +379,6 @@ for my $format (qw(binary json))
 }
 
 # Whoever else owns the retries: this client sends everything once.
-my $insert = sub { return sprintf $operations[5]{sql}, ++$number };
 sub sends
 {
 	my ($method, $sql, $fault) = @_;
@@ -389,21 +396,21 @@ for my $owner (qw(application mesh none))
 	for my $fault ([ '503', busy(0) ], [ 'a lost kept connection', { kind => 'close' } ])
 	{
 		is(sends('Authorize', $check, $fault->[1]), '1 08006', "retry_owner $owner: a check, $fault->[0]");
-		is(sends('InsertFact', $insert->(), $fault->[1]), '1 08006', "retry_owner $owner: an insert, $fault->[0]");
+		is(sends('InsertFact', numbered($operations[5]{sql}), $fault->[1]), '1 08006', "retry_owner $owner: an insert, $fault->[0]");
 	}
 	$session->must('ALTER SERVER binary_calm OPTIONS (DROP retry_owner)');
 }
 $session->must(q{ALTER SERVER binary_calm OPTIONS (ADD retry_http_503 'false')});
 is(sends('Authorize', $check, busy(0)), '1 08006', 'retry_http_503 off: a check');
-is(sends('InsertFact', $insert->(), busy(0)), '2 08006', 'retry_http_503 off: an insert has its second attempt');
+is(sends('InsertFact', numbered($operations[5]{sql}), busy(0)), '2 08006', 'retry_http_503 off: an insert has its second attempt');
 $session->must('ALTER SERVER binary_calm OPTIONS (DROP retry_http_503)');
 
 # Retries fade while everything fails: three in reserve, then one for ten successes.
 use_anew('binary_calm');
-is(join(' ', map { (split / /, sends('InsertFact', $insert->(), code('resource_exhausted')))[0] } 1 .. 8), '2 2 2 1 1 1 1 1',
+is(join(' ', map { (split / /, sends('InsertFact', numbered($operations[5]{sql}), code('resource_exhausted')))[0] } 1 .. 8), '2 2 2 1 1 1 1 1',
 	'the reserve of retries is used up');
 $session->must(join '; ', ($check) x 5);
-is(join(' ', map { (split / /, sends('InsertFact', $insert->(), code('resource_exhausted')))[0] } 1 .. 2), '2 1',
+is(join(' ', map { (split / /, sends('InsertFact', numbered($operations[5]{sql}), code('resource_exhausted')))[0] } 1 .. 2), '2 1',
 	'and earned again by successes');
 
 # Revisions that do not belong together end the session's claim, and nothing else.
@@ -451,6 +458,23 @@ for my $step ([ 'v1.a.1.5,2:7', 'v1.a.1.5,2:7' ], [ 'v1.a.1.4,2:8', 'v1.a.1.5,2:
 }
 $session->must('COMMIT');
 
+# Two servers by turns in one transaction: each sees its own revisions only.
+$session->must('BEGIN');
+for my $turn ([ 'binary_calm', 'v1.a.1.5' ], [ 'json_calm', 'v1.b.9.1' ], [ 'binary_calm', 'v1.a.1.6' ], [ 'json_calm', 'v1.b.9.2' ])
+{
+	my ($server, $answered) = @$turn;
+
+	answer_with($answered);
+	is($session->must("SET LOCAL verdict.server = $server; $eventual"), 't', "by turns, $server");
+	is($session->must($revision), "$answered|f", "by turns, $server: its own revision");
+	# Answered without a look at the request: this instance knows no revision.
+	$instance->clear_log;
+	$instance->fault('Authorize', in_format(body(%yes), $server =~ s/_.*//r));
+	is($session->must($check), 't', "by turns, $server again");
+	is((requests('Authorize'))[0]{headers}{'verdict-revision'}, $answered, "by turns, $server: is sent to it");
+}
+$session->must('COMMIT');
+
 # No instance: nothing is sent, and nobody is trusted.
 my ($certificate, $private) = VerdictDev::certificate();
 my $secure = VerdictDev->start(api_keys => ['fault-key'], args => [ '--tls-cert', $certificate, '--tls-key', $private ]);
@@ -468,7 +492,7 @@ for my $where ([ 'nobody listens', $gone_url ], [ 'no TLS there', $instance->url
 	for my $operation (@operations)
 	{
 		my ($answer, $state) = $session->ask('SET verdict.on_failure = ' . ($operation->{deny} ? 'deny; ' : 'error; ')
-			  . sprintf $operation->{sql}, ++$number);
+			  . numbered($operation->{sql}));
 		is("$answer $state", $operation->{deny} ? 'f 00000' : ' 08006', "$operation->{name}: $name");
 	}
 	is(@{ $instance->log } + @{ $secure->log }, 0, "$name: no request");
