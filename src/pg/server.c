@@ -14,6 +14,8 @@
  *	  that lookup forgets it: the setting, server, mapping, roles and their
  *	  memberships.  The current user is compared each time.
  *	- An entry is valid and without a client when making one has raised.
+ *	- At the end of a transaction no more than MAX_CLIENTS are left, those that
+ *	  were looked up last.
  */
 #include "server.h"
 
@@ -34,11 +36,16 @@
 
 #define WRAPPER_NAME "verdict"
 
+/* With all the connections that each may keep, this is below what a backend may
+ * have open outside of its own files. */
+#define MAX_CLIENTS 32
+
 typedef struct verdict_connection
 {
 	Oid mapping;			/* hash key: oid of the user mapping */
 	verdict_client *client; /* NULL: to be made */
 	bool valid;				/* server and mapping are as they were */
+	uint64 looked_up;		/* when, in lookups of this backend */
 	uint32 server_hash;		/* syscache hashes, for invalidation */
 	uint32 mapping_hash;
 } verdict_connection;
@@ -46,6 +53,7 @@ typedef struct verdict_connection
 static HTAB *connections = NULL;
 static List *retired = NIL; /* verdict_client *, in TopMemoryContext */
 static bool work_at_end = false;
+static uint64 lookups = 0;
 
 static verdict_connection *shortcut = NULL;
 static Oid shortcut_role = InvalidOid;
@@ -215,7 +223,11 @@ wipe_options(List *list)
 	}
 }
 
-static void
+/*
+ * Makes the client of a connection.  False, with nothing made, when the role has
+ * another mapping by now: its key must not stand under the oid of this one.
+ */
+static bool
 make_client(verdict_connection *connection, Oid role, Oid server_oid)
 {
 	ForeignServer *server;
@@ -242,6 +254,11 @@ make_client(verdict_connection *connection, Oid role, Oid server_oid)
 
 	server = GetForeignServer(server_oid);
 	mapping = GetUserMapping(role, server_oid);
+	if (mapping->umid != connection->mapping)
+	{
+		wipe_options(mapping->options);
+		return false;
+	}
 	verdict_status_init(&status);
 	PG_TRY();
 	{
@@ -258,6 +275,7 @@ make_client(verdict_connection *connection, Oid role, Oid server_oid)
 
 	if (connection->client == NULL)
 		verdict_report_failure(&status, "use the options of the server");
+	return true;
 }
 
 static verdict_client *
@@ -272,18 +290,23 @@ look_up(Oid role)
 	if (connections == NULL)
 		start();
 
-	generation = shortcut_generation;
-	server = find_server(role);
-	mapping = find_mapping(role, server);
-
-	connection = hash_search(connections, &mapping, HASH_ENTER, &found);
-	if (!found)
+	do
 	{
-		connection->client = NULL;
-		connection->valid = false;
-	}
-	if (!connection->valid || connection->client == NULL)
-		make_client(connection, role, server);
+		generation = shortcut_generation;
+		server = find_server(role);
+		mapping = find_mapping(role, server);
+
+		connection = hash_search(connections, &mapping, HASH_ENTER, &found);
+		if (!found)
+		{
+			connection->client = NULL;
+			connection->valid = false;
+			if (hash_get_num_entries(connections) > MAX_CLIENTS)
+				work_at_end = true;
+		}
+		connection->looked_up = ++lookups;
+	} while ((!connection->valid || connection->client == NULL) &&
+			 !make_client(connection, role, server));
 
 	if (generation == shortcut_generation)
 	{
@@ -301,6 +324,33 @@ verdict_server_client(void)
 	if (shortcut != NULL && shortcut_role == role)
 		return shortcut->client;
 	return look_up(role);
+}
+
+static void
+drop_connection(verdict_connection *connection)
+{
+	if (connection == shortcut)
+		forget_shortcut();
+	if (connection->client != NULL)
+		verdict_client_destroy(connection->client);
+	hash_search(connections, &connection->mapping, HASH_REMOVE, NULL);
+}
+
+/* Drops the connection that was looked up longest ago. */
+static void
+drop_oldest(void)
+{
+	HASH_SEQ_STATUS scan;
+	verdict_connection *connection;
+	verdict_connection *oldest = NULL;
+
+	hash_seq_init(&scan, connections);
+	while ((connection = hash_seq_search(&scan)) != NULL)
+	{
+		if (oldest == NULL || connection->looked_up < oldest->looked_up)
+			oldest = connection;
+	}
+	drop_connection(oldest);
 }
 
 void
@@ -326,10 +376,9 @@ verdict_server_at_end(void)
 	hash_seq_init(&scan, connections);
 	while ((connection = hash_seq_search(&scan)) != NULL)
 	{
-		if (connection->valid)
-			continue;
-		if (connection->client != NULL)
-			verdict_client_destroy(connection->client);
-		hash_search(connections, &connection->mapping, HASH_REMOVE, NULL);
+		if (!connection->valid)
+			drop_connection(connection);
 	}
+	while (hash_get_num_entries(connections) > MAX_CLIENTS)
+		drop_oldest();
 }

@@ -27,7 +27,10 @@ extern verdict_runtime *verdict_server_runtime(void);
 /* Assign hook of verdict.server. */
 extern void verdict_server_setting_changed(const char *value, void *extra);
 
-/* End of a top-level transaction: closes what an invalidation marked. */
+/*
+ * End of a top-level transaction: closes what an invalidation marked, and what
+ * was not used for the longest time when there is too much.
+ */
 extern void verdict_server_at_end(void);
 
 #endif /* VERDICT_PG_SERVER_H */

@@ -97,6 +97,27 @@ is(scalar(@{ $instance->log }), $instance_count + 1, 'is rolled back for calls, 
 my @counts = $out =~ /descriptors (\d+)/g;
 is($counts[1], $counts[0], 'twenty changes of the server leave no descriptor');
 
+# Nor do those of many servers, which one backend asks by turns.
+$node->safe_psql('postgres', <<"SQL");
+DO \$\$ BEGIN FOR n IN 1 .. 400 LOOP
+	EXECUTE format('CREATE SERVER tenant_%s FOREIGN DATA WRAPPER verdict OPTIONS (instance_url %L)', n, '$url');
+	EXECUTE format('CREATE USER MAPPING FOR PUBLIC SERVER tenant_%s OPTIONS (api_key %L)', n, 'first-key');
+END LOOP; END \$\$;
+SQL
+my $turns = q{DO $$ BEGIN FOR n IN 1 .. 400 LOOP
+	PERFORM set_config('verdict.server', 'tenant_' || n, false);
+	PERFORM verdict_authorize('User:a', 'read', 'Document:1');
+	COMMIT;
+END LOOP; END $$;};
+($out, $err) = session($turns, q{SELECT count(*) < 100 FROM pg_ls_dir('/proc/self/fd');}, $turns,
+	q{SELECT count(*) < 100 FROM pg_ls_dir('/proc/self/fd');});
+is("$out$err", "t\nt", 'four hundred servers by turns leave a few connections');
+($out, $err) = session(map({ ("SET verdict.server = tenant_$_;", $check) } 1 .. 20, 1 .. 20));
+is($out, join("\n", ('f') x 40), 'twenty servers by turns');
+$instance->clear_log;
+session(map({ ("SET verdict.server = tenant_$_;", $check) } 1 .. 20, 1 .. 20));
+is(connections($instance), 20, 'keep a connection each');
+
 # A restart between two calls of one session is not noticed.
 {
 	my $in = "\\set VERBOSITY verbose\n$check\n";
