@@ -18,7 +18,7 @@ BEGIN
 	ASSERT verdict_get_policy() LIKE 'allow%';
 	ASSERT verdict_insert_fact('viewer(User:alice, Document:1)');
 	ASSERT verdict_insert_fact('viewer', verdict_identity('User', 'bob'), verdict_identity('Document', 1));
-	PERFORM verdict_batch_facts(ARRAY['viewer(User:carol, Document:1)', 'banned(User:carol, Document:1)']::verdict_fact[], NULL);
+	PERFORM verdict_batch_facts(inserts => ARRAY['viewer(User:carol, Document:1)', 'banned(User:carol, Document:1)']::verdict_fact[]);
 	FOR i IN 1..20 LOOP
 		ASSERT verdict_authorize('User:alice', 'read', 'Document:1');
 		ASSERT NOT verdict_authorize('User:carol', 'read', 'Document:1');
@@ -38,7 +38,7 @@ BEGIN
 		ASSERT false;
 	EXCEPTION WHEN invalid_text_representation THEN NULL;
 	END;
-	PERFORM verdict_batch_facts(NULL, ARRAY['viewer(User:carol, Document:1)', 'viewer(User:bob, Document:1)', 'banned(User:carol, Document:1)']::verdict_fact[]);
+	PERFORM verdict_batch_facts(deletes => ARRAY['viewer(User:carol, Document:1)', 'viewer(User:bob, Document:1)', 'banned(User:carol, Document:1)']::verdict_fact[]);
 	ASSERT verdict_delete_fact('viewer(User:alice, Document:1)');
 	ASSERT NOT verdict_authorize('User:alice', 'read', 'Document:1');
 END;
