@@ -82,6 +82,7 @@ verdict_key_derive(const verdict_key_parts *parts, char *key, verdict_status *st
 	hash_integer(&h, parts->system_identifier);
 	hash_integer(&h, parts->timeline);
 	hash_integer(&h, parts->database);
+	hash_integer(&h, parts->process);
 	hash_integer(&h, parts->transaction);
 	hash_integer(&h, parts->ordinal);
 	hash_bytes(&h, parts->method, strlen(parts->method));

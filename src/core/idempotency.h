@@ -21,6 +21,9 @@ typedef struct verdict_key_parts
 	uint64_t system_identifier;
 	uint32_t timeline;
 	uint32_t database;
+	uint64_t process;	  /* a random number of the process that makes it: after a
+							 * crash a transaction id can come again, and a copy of
+							 * the database has all the others in common with it */
 	uint64_t transaction; /* 64-bit top-level transaction id */
 	uint64_t ordinal;	  /* of the batch in the transaction; never reused */
 	const char *method;	  /* "InsertFact", ... */

@@ -38,6 +38,19 @@ typedef struct change_call
 	verdict_status status;
 } change_call;
 
+/* Never the same in two processes, whatever else they have in common. */
+static uint64
+process_number(void)
+{
+	static bool known = false;
+	static uint64 number;
+
+	if (!known && !pg_strong_random(&number, sizeof(number)))
+		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not make a random number")));
+	known = true;
+	return number;
+}
+
 static void
 begin_change(change_call *call)
 {
@@ -51,6 +64,7 @@ begin_change(change_call *call)
 	call->parts.system_identifier = GetSystemIdentifier();
 	call->parts.timeline = verdict_current_timeline();
 	call->parts.database = MyDatabaseId;
+	call->parts.process = process_number();
 	call->parts.transaction = U64FromFullTransactionId(GetTopFullTransactionId());
 	call->parts.ordinal = verdict_transaction_next_ordinal();
 	verdict_buffer_init(&call->payload, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);

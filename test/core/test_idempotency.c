@@ -18,6 +18,7 @@
 static const verdict_key_parts base = {.system_identifier = UINT64_C(7300000000000000001),
 									   .timeline = 1,
 									   .database = 16384,
+									   .process = UINT64_C(0x0123456789abcdef),
 									   .transaction = UINT64_C(5000000000),
 									   .ordinal = 0,
 									   .method = "InsertFact",
@@ -63,13 +64,13 @@ test_key_is_stable(void **state)
 	(void) state;
 	derive(&base, key);
 	assert_string_equal(key,
-						"pg1-541c0e8670cfef9b96ba959f1d4b564b67089d1709758c7c2adc1681dbd284f4");
+						"pg1-2e3831f52f61cd542c78c718a344d4b0ac0a6fc65676fdee5d1dec56488fc43d");
 }
 
 static void
 test_every_part_counts(void **state)
 {
-	verdict_key_parts parts[14];
+	verdict_key_parts parts[16];
 	char keys[LENGTH(parts)][VERDICT_KEY_MAX + 1];
 	size_t count = 0;
 	size_t i;
@@ -82,6 +83,7 @@ test_every_part_counts(void **state)
 	parts[count++].system_identifier++;
 	parts[count++].timeline++;
 	parts[count++].database++;
+	parts[count++].process++;
 	parts[count++].transaction++;
 	parts[count++].ordinal++;
 	parts[count++].method = "DeleteFact";
@@ -91,6 +93,7 @@ test_every_part_counts(void **state)
 	/* The epoch of a transaction id, and every high half. */
 	parts[count++].transaction += UINT64_C(1) << 32;
 	parts[count++].system_identifier += UINT64_C(1) << 32;
+	parts[count++].process += UINT64_C(1) << 32;
 	parts[count++].ordinal += UINT64_C(1) << 32;
 	/* Neighbours that trade places. */
 	parts[count].timeline = base.database;
