@@ -29,7 +29,7 @@ typedef struct verdict_client verdict_client;
 typedef enum verdict_http_version
 {
 	VERDICT_HTTP_1_1,
-	VERDICT_HTTP_2				/* by ALPN over TLS; 1.1 when the peer has no 2 */
+	VERDICT_HTTP_2 /* by ALPN over TLS; 1.1 when the peer has no 2 */
 } verdict_http_version;
 
 #define VERDICT_TIMEOUT_MIN_MS 1
@@ -43,17 +43,17 @@ typedef enum verdict_http_version
 
 typedef struct verdict_client_options
 {
-	const char *instance_url;	/* http:// or https://, path prefix allowed */
-	const char *api_key;		/* NULL = no Authorization header */
-	const char *ssl_ca_file;	/* PEM file; NULL = libcurl's own trust store */
+	const char *instance_url; /* http:// or https://, path prefix allowed */
+	const char *api_key;	  /* NULL = no Authorization header */
+	const char *ssl_ca_file;  /* PEM file; NULL = libcurl's own trust store */
 	verdict_wire_format wire_format;
 	verdict_http_version http_version;
 	verdict_retry_owner retry_owner;
-	bool		retry_http_503;
-	int			mutation_attempt_timeout_ms;
-	int			mutation_overall_timeout_ms;
-	int			read_timeout_ms;
-	size_t		max_response_bytes; /* after decompression */
+	bool retry_http_503;
+	int mutation_attempt_timeout_ms;
+	int mutation_overall_timeout_ms;
+	int read_timeout_ms;
+	size_t max_response_bytes; /* after decompression */
 } verdict_client_options;
 
 /* Everything by its default; instance_url and api_key NULL. */
@@ -69,17 +69,16 @@ extern bool verdict_instance_url_check(const char *url, verdict_status *status);
 extern bool verdict_api_key_check(const char *api_key, verdict_status *status);
 
 /* "host" must outlive the runtime.  NULL with a status on failure. */
-extern verdict_runtime *verdict_runtime_create(const verdict_host *host,
-											   verdict_status *status);
+extern verdict_runtime *verdict_runtime_create(const verdict_host *host, verdict_status *status);
 /* After all its clients. */
 extern void verdict_runtime_destroy(verdict_runtime *runtime);
 /* libcurl's version text, for verdict_version(). */
 extern const char *verdict_runtime_libcurl_version(void);
 
 /* Copies the options.  NULL with a status on failure. */
-extern verdict_client *verdict_client_create(verdict_runtime *runtime,
-											 const verdict_client_options *options,
-											 verdict_status *status);
+extern verdict_client *
+verdict_client_create(verdict_runtime *runtime, const verdict_client_options *options,
+					  verdict_status *status);
 extern void verdict_client_destroy(verdict_client *client);
 
 /*
@@ -89,7 +88,7 @@ extern void verdict_client_destroy(verdict_client *client);
 typedef struct verdict_read_options
 {
 	verdict_consistency consistency;
-	int			deadline_ms;
+	int deadline_ms;
 } verdict_read_options;
 
 typedef struct verdict_check
@@ -99,10 +98,10 @@ typedef struct verdict_check
 	verdict_identity resource;
 } verdict_check;
 
-extern bool verdict_client_authorize(verdict_client *client, verdict_session *session,
-									 const verdict_check *check,
-									 const verdict_read_options *options,
-									 bool *allowed, verdict_status *status);
+extern bool
+verdict_client_authorize(verdict_client *client, verdict_session *session,
+						 const verdict_check *check, const verdict_read_options *options,
+						 bool *allowed, verdict_status *status);
 
 /*
  * Many checks, at most VERDICT_MAX_IN_FLIGHT of them under way together.  All
@@ -112,26 +111,25 @@ extern bool verdict_client_authorize(verdict_client *client, verdict_session *se
 #define VERDICT_MAX_IN_FLIGHT 8
 extern bool verdict_client_authorize_many(verdict_client *client, verdict_session *session,
 										  const verdict_check *checks, size_t count,
-										  const verdict_read_options *options,
-										  bool *allowed, verdict_status *status);
+										  const verdict_read_options *options, bool *allowed,
+										  verdict_status *status);
 
 /* The caller frees *rows by verdict_rows_free().  A cut answer is not an error
  * here: ask verdict_rows_truncated(). */
-extern bool verdict_client_query(verdict_client *client, verdict_session *session,
-								 const verdict_fact *pattern, uint32_t limit,
-								 const verdict_read_options *options,
-								 verdict_rows **rows, verdict_status *status);
+extern bool
+verdict_client_query(verdict_client *client, verdict_session *session, const verdict_fact *pattern,
+					 uint32_t limit, const verdict_read_options *options, verdict_rows **rows,
+					 verdict_status *status);
 /* One page.  "pattern" NULL lists every fact. */
-extern bool verdict_client_list_facts(verdict_client *client, verdict_session *session,
-									  const verdict_fact *pattern, uint32_t limit,
-									  const void *after, size_t after_size,
-									  const verdict_read_options *options,
-									  verdict_rows **rows, verdict_status *status);
+extern bool
+verdict_client_list_facts(verdict_client *client, verdict_session *session,
+						  const verdict_fact *pattern, uint32_t limit, const void *after,
+						  size_t after_size, const verdict_read_options *options,
+						  verdict_rows **rows, verdict_status *status);
 /* The policy lives in the caller's arena. */
 extern bool verdict_client_get_policy(verdict_client *client, verdict_session *session,
-									  const verdict_read_options *options,
-									  verdict_arena *arena, const char **policy,
-									  verdict_status *status);
+									  const verdict_read_options *options, verdict_arena *arena,
+									  const char **policy, verdict_status *status);
 
 /*
  * Mutations.  A mutation is prepared once (encoded; its payload can be hashed
@@ -160,10 +158,9 @@ extern const char *verdict_method_name(verdict_method method);
  * "*changed" is 0 or 1 for one fact, the count for a batch, 0 for a policy.
  * "deadline_ms" bounds the call further (0 = only the client's overall time-out).
  */
-extern bool verdict_client_mutate(verdict_client *client, verdict_session *session,
-								  verdict_method method,
-								  const void *payload, size_t payload_size,
-								  const char *key, int deadline_ms,
-								  uint32_t *changed, verdict_status *status);
+extern bool
+verdict_client_mutate(verdict_client *client, verdict_session *session, verdict_method method,
+					  const void *payload, size_t payload_size, const char *key, int deadline_ms,
+					  uint32_t *changed, verdict_status *status);
 
-#endif							/* VERDICT_CLIENT_H */
+#endif /* VERDICT_CLIENT_H */

@@ -18,9 +18,8 @@ extern Datum verdict_fact_to_datum(const verdict_fact *fact);
  * text types, integers, boolean, verdict_variable's result, NULL = wildcard.
  * Raises 22023/42804 for values that no fact can hold.
  */
-extern const verdict_fact *verdict_fact_from_arguments(FunctionCallInfo fcinfo,
-													   const char *predicate,
-													   int first);
+extern const verdict_fact *
+verdict_fact_from_arguments(FunctionCallInfo fcinfo, const char *predicate, int first);
 
 /*
  * What one SQL value that is not NULL becomes as an argument of a fact, by the
@@ -31,4 +30,4 @@ extern void verdict_term_from_datum(verdict_term *term, Oid type, Datum datum);
 /* One value of an answer as text in the database's encoding; ANY is NULL. */
 extern char *verdict_value_to_cstring(const verdict_value *value);
 
-#endif							/* VERDICT_PG_FACT_H */
+#endif /* VERDICT_PG_FACT_H */
