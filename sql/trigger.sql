@@ -52,7 +52,8 @@ CREATE TABLE kinds (i integer, b bigint, s smallint, t text, d short, c char(4),
 	u uuid, who verdict_identity, n numeric, g text GENERATED ALWAYS AS (t || '!') STORED);
 CREATE TRIGGER emit AFTER INSERT OR DELETE ON kinds FOR EACH ROW
 	EXECUTE FUNCTION verdict_emit_fact('kinds', '{i}', '{b}', '{s}', '{t}', '{d}', '{c}', '{f}', '{who}',
-		'plain', 'Plain:id', 'row {i} of {t}', 'Id:{u}/{e}', 'Flag:{f}', 'N:{n}', '{g}');
+		'plain', 'Plain:id', 'row {i} of {t}', 'Id:{u}/{e}', 'Flag:{f}', 'N:{n}', '{g}',
+		'Code:{c}', '{c}/{i}');
 INSERT INTO kinds VALUES (1, -2, 3, '4', 'five', 'six', true, 'green', '00000000-0000-0000-0000-000000000007', 'User:eight', 9.50);
 SELECT * FROM facts;
 DELETE FROM kinds;

@@ -150,6 +150,8 @@ append_value(StringInfo out, Oid column_type, const char *column, Datum value)
 	bool is_varlena;
 	char category;
 	bool preferred;
+	char *text;
+	int size;
 
 	switch (type)
 	{
@@ -177,7 +179,12 @@ append_value(StringInfo out, Oid column_type, const char *column, Datum value)
 					 errhint("Use a column of type text, for instance a stored generated one.")));
 	}
 	getTypeOutputInfo(type, &output, &is_varlena);
-	appendStringInfoString(out, OidOutputFunctionCall(output, value));
+	text = OidOutputFunctionCall(output, value);
+	size = (int) strlen(text);
+	/* As a cast to text does, so that verdict_identity(type, column) says the same. */
+	if (type == BPCHAROID)
+		size = bpchartruelen(text, size);
+	appendBinaryStringInfo(out, text, size);
 }
 
 /* False when a column is NULL. */
