@@ -122,8 +122,9 @@ try check check-sanitizers check-valgrind fuzz bench check-conformance check-pee
 	@PG_CONFIG='$(pg_config)' exec test/bin/$@
 
 format-check:
-	clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \
-		test/core/*.[ch] test/server/*.[ch] test/server/tests/*.[ch] test/fuzz/*.[ch] test/bench/*.[ch])
+	@clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \
+		test/core/*.[ch] test/server/*.[ch] test/server/tests/*.[ch] test/fuzz/*.[ch] \
+		test/bench/*.[ch] test/conformance/*.[ch])
 
 FORCE:
 .PHONY: all install uninstall installdirs installcheck clean distclean \
