@@ -209,6 +209,9 @@ get_unstuck(phase where)
 	r.options.instance_url = peer_url(r.peer);
 }
 
+/* Far below the ten seconds of a read; loading the trust store can take one. */
+#define AT_ONCE 5.0
+
 static double
 seconds(void)
 {
@@ -244,10 +247,10 @@ ends_at_once_when_interrupted(void **state)
 			double start;
 
 			get_stuck(where);
-			r.interrupt_after_ms = 30;
+			r.interrupt_after_ms = where == IN_BACKOFF ? 1000 : 30;
 			start = seconds();
 			assert_false(mutation == 1 ? rig_insert(&r, NULL) : rig_authorize(&r));
-			assert_true(seconds() - start < 2.0);
+			assert_true(seconds() - start < AT_ONCE);
 			r.interrupt_after_ms = -1;
 			assert_int_equal(r.status.code, VERDICT_CANCELED);
 			assert_int_equal(r.status.cause, VERDICT_CAUSE_INTERRUPTED);
@@ -283,7 +286,7 @@ ends_by_its_own_deadline(void **state)
 		r.options.read_timeout_ms = VERDICT_READ_TIMEOUT_MS;
 		start = seconds();
 		assert_false(rig_authorize(&r));
-		assert_true(seconds() - start < 2.0);
+		assert_true(seconds() - start < AT_ONCE);
 		assert_int_equal(r.status.code, VERDICT_DEADLINE_EXCEEDED);
 		assert_int_equal(r.status.cause, VERDICT_CAUSE_DEADLINE);
 		assert_int_equal(r.status.outcome, where >= WAITING ? VERDICT_OUTCOME_MAYBE_APPLIED
@@ -312,7 +315,7 @@ keeps_to_a_short_deadline_in_real_time(void **state)
 		verdict_client_authorize(r.client, &r.session, &check, &options, &r.allowed, &r.status));
 	took = seconds() - start;
 	assert_int_equal(r.status.code, VERDICT_DEADLINE_EXCEEDED);
-	assert_true(took >= 0.149 && took < 2.0);
+	assert_true(took >= 0.149 && took < AT_ONCE);
 	request = peer_request_at(r.peer, 0);
 	assert_in_range(atoi(peer_request_header(r.peer, request, "Connect-Timeout-Ms")), 100, 150);
 	get_unstuck(IN_BODY);
@@ -670,7 +673,8 @@ stays_flat_over_many_calls(void **state)
 			live = r.support.live;
 			live_bytes = r.support.live_bytes;
 		}
-		rig_queue(&r, rig_act(ways[i % 3], 0));
+		/* Not queued: a request that is cut off may come in late, or never. */
+		rig_standing(&r, rig_act(ways[i % 3], 0));
 		r.interrupt_after_ms = i % 3 == 2 ? 2 : -1;
 		assert_false(rig_authorize(&r));
 	}
