@@ -70,8 +70,9 @@ installdirs: pgxs-installdirs
 installcheck: pgxs-installcheck
 pgxs-installcheck: server
 
+# What was fetched for tests stays.
 clean:
-	rm -rf $(filter-out build/majors,$(wildcard build/*))
+	rm -rf $(filter-out build/majors build/node build/go build/gopath,$(wildcard build/*))
 distclean maintainer-clean:
 	rm -rf build
 
