@@ -10,8 +10,8 @@
 /^not ok[ \t]/ && /# *TODO/	{ ran++; next }
 /^not ok[ \t]/	{ failed++; ran++; next }
 /^1\.\.[0-9]+/	{ split($1, plan, /\.\./); planned += plan[2]; if (/# *[Ss][Kk][Ii][Pp]/) whole = 1; next }
-/^(test|     )[ \t].* \.\.\. +ok /	{ passed++; ran++; next }
-/^(test|     )[ \t].* \.\.\. +FAILED/	{ failed++; ran++; next }
+/^(test|    ) +[^ ]+ +\.\.\. +ok /	{ passed++; ran++; next }
+/^(test|    ) +[^ ]+ +\.\.\. +FAILED/	{ failed++; ran++; next }
 
 END {
 	if (failed == 0 && (status != 0 || (ran == 0 && !whole) || (planned > 0 && ran < planned)))
