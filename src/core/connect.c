@@ -8,6 +8,7 @@
 #include "connect.h"
 
 #include "retry.h"
+#include "text.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -79,55 +80,6 @@ content_type_of(const verdict_headers *headers)
 
 /* ---- error bodies ---- */
 
-static int
-base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	if (c == '/' || c == '_')
-		return 63;
-	return -1;
-}
-
-/*
- * Decodes base64 with or without padding into "bytes", which has room for
- * size * 3 / 4.  Returns how many came out, or -1.
- */
-static int64_t
-base64_decode(const char *text, size_t size, unsigned char *bytes)
-{
-	uint32_t collected = 0;
-	int bits = 0;
-	int64_t filled = 0;
-	size_t i;
-
-	while (size > 0 && text[size - 1] == '=')
-		size--;
-	if (size % 4 == 1)
-		return -1;
-	for (i = 0; i < size; i++)
-	{
-		int digit = base64_digit(text[i]);
-
-		if (digit < 0)
-			return -1;
-		collected = collected << 6 | (uint32_t) digit;
-		bits += 6;
-		if (bits >= 8)
-		{
-			bits -= 8;
-			bytes[filled++] = (unsigned char) (collected >> bits);
-		}
-	}
-	return filled;
-}
-
 /*
  * Reads one detail.  False when there is no memory; "*readable" tells whether
  * it is one.
@@ -147,7 +99,7 @@ parse_detail(verdict_arena *arena, const json_t *json, verdict_connect_detail *d
 	bytes = verdict_arena_alloc(arena, json_string_length(value) + 1);
 	if (bytes == NULL)
 		return false;
-	size = base64_decode(json_string_value(value), json_string_length(value), bytes);
+	size = verdict_base64_decode(json_string_value(value), json_string_length(value), bytes);
 	if (size < 0)
 		return true;
 	detail->type = verdict_arena_strndup(arena, json_string_value(type), json_string_length(type));

@@ -275,53 +275,19 @@ read_string(reader *reader, const verdict_place *place, char **string, size_t *s
 	return true;
 }
 
-/* The digit's number, or -1. */
-static int
-base64_value(char c)
-{
-	const char *found;
-
-	if (c == '-')
-		c = '+';
-	else if (c == '_')
-		c = '/';
-	found = c == '\0' ? NULL : strchr(base64_digits, c);
-	return found == NULL ? -1 : (int) (found - base64_digits);
-}
-
 static bool
 read_base64(reader *reader, const verdict_place *place, ProtobufCBinaryData *data)
 {
 	char *text;
 	size_t size;
-	size_t filled = 0;
-	uint32_t bits = 0;
-	int bit_count = 0;
-	size_t i;
+	int64_t decoded;
 
 	if (!read_string(reader, place, &text, &size))
 		return false;
-	/* Padding is free to be absent, but it must not be anything else. */
-	if (size % 4 == 0 && size > 0 && text[size - 1] == '=')
-		size -= text[size - 2] == '=' ? 2 : 1;
-	if (size % 4 == 1)
+	decoded = verdict_base64_decode(text, size, (uint8_t *) text);
+	if (decoded < 0)
 		return verdict_message_refuse(reader->status, place, "not base64");
-	for (i = 0; i < size; i++)
-	{
-		int digit = base64_value(text[i]);
-
-		if (digit < 0)
-			return verdict_message_refuse(reader->status, place, "not base64");
-		bits = (bits << 6 | (uint32_t) digit) & 0xFFFF;
-		bit_count += 6;
-		if (bit_count >= 8)
-		{
-			/* in place: the bytes never overtake the digits */
-			bit_count -= 8;
-			text[filled++] = (char) (bits >> bit_count);
-		}
-	}
-	data->len = filled;
+	data->len = (size_t) decoded;
 	data->data = (uint8_t *) text;
 	return true;
 }

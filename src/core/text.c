@@ -145,3 +145,50 @@ verdict_int64_parse(const char *bytes, size_t size, int64_t *value)
 		*value = -(int64_t) magnitude;
 	return true;
 }
+
+/* The digit's number, or -1. */
+static int
+base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+' || c == '-')
+		return 62;
+	if (c == '/' || c == '_')
+		return 63;
+	return -1;
+}
+
+int64_t
+verdict_base64_decode(const char *text, size_t size, uint8_t *bytes)
+{
+	uint32_t bits = 0;
+	int bit_count = 0;
+	int64_t filled = 0;
+	size_t i;
+
+	/* Padding is free to be absent, but it must not be anything else. */
+	if (size % 4 == 0 && size > 0 && text[size - 1] == '=')
+		size -= text[size - 2] == '=' ? 2 : 1;
+	if (size % 4 == 1)
+		return -1;
+	for (i = 0; i < size; i++)
+	{
+		int digit = base64_digit(text[i]);
+
+		if (digit < 0)
+			return -1;
+		bits = (bits << 6 | (uint32_t) digit) & 0xFFFF;
+		bit_count += 6;
+		if (bit_count >= 8)
+		{
+			bit_count -= 8;
+			bytes[filled++] = (uint8_t) (bits >> bit_count);
+		}
+	}
+	return filled;
+}

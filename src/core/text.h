@@ -38,4 +38,11 @@ extern bool verdict_is_identifier(const char *bytes, size_t size);
  */
 extern bool verdict_int64_parse(const char *bytes, size_t size, int64_t *value);
 
+/*
+ * Decodes base64 (RFC 4648), of either alphabet, with or without its padding, to
+ * "bytes", which may be "text" itself and needs room for size * 3 / 4.  Returns how
+ * many bytes came out, or -1 when it is not base64.
+ */
+extern int64_t verdict_base64_decode(const char *text, size_t size, uint8_t *bytes);
+
 #endif /* VERDICT_TEXT_H */
