@@ -73,45 +73,53 @@ bad_url(verdict_status *status, const char *reason)
 							   "invalid instance URL: %s", reason);
 }
 
-/* Whether the URL has this part; "absent" is what libcurl says when not. */
+/*
+ * Whether the URL has this part; "absent" is what libcurl says when not.  Any
+ * other failure of it is left in *failure.
+ */
 static bool
-has_part(CURLU *url, CURLUPart part, CURLUcode absent)
+has_part(CURLU *url, CURLUPart part, CURLUcode absent, CURLUcode *failure)
 {
 	char *text = NULL;
 	CURLUcode result = curl_url_get(url, part, &text, 0);
 
 	curl_free(text);
-	return result != absent;
+	if (result != CURLUE_OK && result != absent)
+		*failure = result;
+	return result == CURLUE_OK;
 }
 
-/* "*reason" is left alone when all is well. */
-static void
-check_url_parts(CURLU *parsed, const char *url, const char **reason)
+/* NULL when all is well; *failure tells of a failure of libcurl's. */
+static const char *
+fault_of_url(CURLU *parsed, const char *url, CURLUcode *failure)
 {
+	bool http;
 	char *scheme = NULL;
-	CURLUcode result = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
 
-	if (result == CURLUE_OK)
-		result = curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0);
-	if (result == CURLUE_BAD_SCHEME || strstr(url, "://") == NULL)
-		*reason = "it must start with http:// or https://";
-	else if (result != CURLUE_OK)
-		*reason = curl_url_strerror(result);
-	else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		*reason = "it must start with http:// or https://";
-	/* libcurl would take the next part of the path for the host. */
-	else if (!has_part(parsed, CURLUPART_HOST, CURLUE_NO_HOST) || strstr(url, ":///") != NULL)
-		*reason = "it has no host";
-	else if (has_part(parsed, CURLUPART_USER, CURLUE_NO_USER) ||
-			 has_part(parsed, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD))
-		*reason = "it must not hold a user name or password";
+	*failure = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	if (*failure == CURLUE_OK)
+		*failure = curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0);
+	http = *failure == CURLUE_OK && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 	curl_free(scheme);
+	if (strstr(url, "://") == NULL || *failure == CURLUE_BAD_SCHEME ||
+		(*failure == CURLUE_OK && !http))
+		return "it must start with http:// or https://";
+	if (*failure != CURLUE_OK)
+		return curl_url_strerror(*failure);
+	/* libcurl would take the next part of the path for the host. */
+	if (!has_part(parsed, CURLUPART_HOST, CURLUE_NO_HOST, failure) || strstr(url, ":///") != NULL)
+		return "it has no host";
+	if (has_part(parsed, CURLUPART_USER, CURLUE_NO_USER, failure) ||
+		has_part(parsed, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD, failure))
+		return "it must not hold a user name or password";
+	return *failure == CURLUE_OK ? NULL : curl_url_strerror(*failure);
 }
 
 bool
 verdict_instance_url_check(const char *url, verdict_status *status)
 {
-	const char *reason = NULL;
+	CURLUcode failure;
+	const char *fault;
 	const char *c;
 	CURLU *parsed;
 
@@ -123,9 +131,11 @@ verdict_instance_url_check(const char *url, verdict_status *status)
 	parsed = curl_url();
 	if (parsed == NULL)
 		return verdict_status_no_memory(status);
-	check_url_parts(parsed, url, &reason);
+	fault = fault_of_url(parsed, url, &failure);
 	curl_url_cleanup(parsed);
-	return reason == NULL || bad_url(status, reason);
+	if (failure == CURLUE_OUT_OF_MEMORY)
+		return verdict_status_no_memory(status);
+	return fault == NULL || bad_url(status, fault);
 }
 
 bool

@@ -249,6 +249,7 @@ set_up(verdict_exchange *exchange)
 	SET(QUICK_EXIT, 1L);
 	SET(PROTOCOLS_STR, "http,https");
 	SET(PROXY, "");
+	SET(NOPROXY, "*");
 	SET(NETRC, (long) CURL_NETRC_IGNORED);
 	SET(HTTPAUTH, (long) CURLAUTH_NONE);
 	SET(FOLLOWLOCATION, 0L);
@@ -680,11 +681,11 @@ fail_by_curl_code(const verdict_exchange *exchange, bool past_deadline, verdict_
 			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
 									   "the answer is not understood: %s", text);
 		case CURLE_OUT_OF_MEMORY:
-			/* So libcurl 7 says too that one line of the headers is too long. */
+			/* libcurl says no more when one line of the headers is too long for it. */
 			if (exchange->sent && !exchange->headers.complete)
 				return verdict_status_fail(
 					status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
-					"the answer cannot be trusted: its headers are too large");
+					"the answer cannot be trusted: its headers are too large (or memory ran out)");
 			return verdict_status_no_memory(status);
 		default:
 			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,

@@ -91,6 +91,17 @@ inode_of(int fd)
 	return fstat(fd, &facts) == 0 ? (uint64_t) facts.st_ino : 0;
 }
 
+/* The descriptor counts no more. */
+static void
+give_up_socket(verdict_runtime *runtime, int fd)
+{
+	const verdict_host *host = runtime->host;
+
+	runtime->opened[fd].serial = 0;
+	if (host->release_descriptor != NULL)
+		host->release_descriptor(host->context);
+}
+
 bool
 verdict_runtime_register(verdict_runtime *runtime, int fd)
 {
@@ -106,21 +117,13 @@ verdict_runtime_register(verdict_runtime *runtime, int fd)
 		runtime->opened = opened;
 		runtime->opened_size = size;
 	}
+	/* What had this descriptor before was closed without telling. */
+	if (runtime->opened[fd].serial != 0)
+		give_up_socket(runtime, fd);
 	runtime->opened[fd].serial = ++runtime->last_serial;
 	runtime->opened[fd].inode = inode_of(fd);
 	runtime->opened[fd].port = 0;
 	return true;
-}
-
-/* The descriptor counts no more. */
-static void
-give_up_socket(verdict_runtime *runtime, int fd)
-{
-	const verdict_host *host = runtime->host;
-
-	runtime->opened[fd].serial = 0;
-	if (host->release_descriptor != NULL)
-		host->release_descriptor(host->context);
 }
 
 int

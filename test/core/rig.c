@@ -40,6 +40,8 @@ rig_wait(void *context, verdict_socket *sockets, int count, int64_t timeout_us)
 		return VERDICT_WAIT_TIMEOUT;
 	}
 	r->waits++;
+	r->serial = sockets[0].serial;
+	r->fd = sockets[0].fd;
 	if (r->interrupt_after_ms >= 0 && (int64_t) r->interrupt_after_ms * 1000 <= timeout_us)
 	{
 		real_us = (int64_t) r->interrupt_after_ms * 1000;

@@ -33,6 +33,8 @@ typedef struct rig
 	int interrupt_after_ms; /* real time into a wait for sockets; -1 = never */
 	int waits;				/* calls of wait() with sockets */
 	int interrupts;
+	uint64_t serial; /* of the socket waited for last */
+	int fd;
 } rig;
 
 /* Host, peer and runtime; options.instance_url is the peer's. */

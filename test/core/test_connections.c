@@ -344,6 +344,27 @@ reuses_a_connection(void **state)
 }
 
 static void
+numbers_sockets(void **state)
+{
+	uint64_t serial;
+	int fd;
+
+	(void) state;
+	rig_standing(&r, rig_yes(&r, ""));
+	assert_true(rig_authorize(&r));
+	serial = r.serial;
+	fd = r.fd;
+	assert_true(serial > 0);
+	assert_true(rig_authorize(&r));
+	assert_int_equal(r.serial, serial);
+	/* Another socket, of the same descriptor as like as not. */
+	rig_client(&r);
+	assert_true(rig_authorize(&r));
+	assert_int_equal(r.fd, fd);
+	assert_true(r.serial > serial);
+}
+
+static void
 notices_that_an_idle_connection_was_closed(void **state)
 {
 	(void) state;
@@ -693,6 +714,7 @@ main(void)
 		TEST(ends_by_its_own_deadline),
 		TEST(keeps_to_a_short_deadline_in_real_time),
 		TEST(reuses_a_connection),
+		TEST(numbers_sockets),
 		TEST(notices_that_an_idle_connection_was_closed),
 		TEST(replaces_a_dead_connection_for_a_read_once),
 		TEST(sends_a_mutation_again_only_as_a_second_attempt),

@@ -210,6 +210,49 @@ refuses_cut_answers(void **state)
 	expect_failures(answers, RIG_LENGTH(answers));
 }
 
+/* At every byte: what is there by then may look like a whole answer. */
+static void
+refuses_every_cut(void **state)
+{
+	size_t size;
+	unsigned char *body = gzip("\x08\x01", 2, &size);
+	const char *const plain[] = {
+		OK_LINE PROTO "Content-Length: 2\r\n\r\n\x08\x01",
+		OK_LINE PROTO "Transfer-Encoding: chunked\r\n\r\n2\r\n\x08\x01\r\n0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\n" OK_LINE PROTO "Content-Length: 2\r\n\r\n\x08\x01",
+	};
+	peer_step whole[4];
+	size_t i;
+	size_t n;
+	int how;
+
+	(void) state;
+	for (i = 0; i < 3; i++)
+		whole[i] = peer_text(plain[i]);
+	whole[3] = peer_answer(r.peer, 200, PROTO "Content-Encoding: gzip\r\n", body, size);
+	for (i = 0; i < 4; i++)
+		for (n = 0; n < whole[i].size; n++)
+			for (how = 0; how < 2; how++)
+			{
+				peer_step cut = whole[i];
+
+				cut.size = n;
+				/* After the last chunk's empty line but for its line feed nothing is missing. */
+				if (i == 1 && n == whole[i].size - 1)
+					continue;
+				rig_queue_two(&r, cut, rig_act(how == 0 ? PEER_CLOSE : PEER_RESET, 0));
+				if (rig_authorize(&r))
+					fail_msg("answer %zu was taken after %zu bytes", i, n);
+				assert_int_equal(r.status.outcome, VERDICT_OUTCOME_MAYBE_APPLIED);
+			}
+	for (i = 0; i < 4; i++)
+	{
+		rig_queue(&r, whole[i]);
+		assert_true(rig_authorize(&r));
+		assert_true(r.allowed);
+	}
+}
+
 static void
 refuses_malformed_answers(void **state)
 {
@@ -541,6 +584,7 @@ main(void)
 		TEST(takes_an_empty_answer_as_the_empty_message),
 		TEST(takes_compressed_answers),
 		TEST(refuses_cut_answers),
+		TEST(refuses_every_cut),
 		TEST(refuses_malformed_answers),
 		TEST(takes_no_answer_that_was_not_asked_for),
 		TEST(refuses_damaged_gzip),
