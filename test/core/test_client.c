@@ -1,13 +1,12 @@
 /*
  * test_client.c
  *		The eight calls in both wire formats: what goes out byte for byte, what
- *		comes of what comes back; options; sessions; no memory.
+ *		comes of what comes back; sessions; secrets; no memory.
  */
 #include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static rig r;
 
@@ -82,132 +81,6 @@ is_uuid(const char *text)
 {
 	return text != NULL && strlen(text) == 36 && strspn(text, "0123456789abcdef-") == 36 &&
 		   text[14] == '4';
-}
-
-/* ---- options ---- */
-
-static void
-checks_instance_urls(void **state)
-{
-	static const char *const good[] = {
-		"http://h", "https://h/",	  "http://127.0.0.1:8080/a/b/",	  "https://[::1]:8443",
-		"HTTP://H", "http://h/a@b:c", "https://h.example.com./x%20y",
-	};
-	static const char *const bad[] = {
-		"",
-		"h",
-		"h:80",
-		"/a",
-		"//h/a",
-		"ftp://h",
-		"file:///etc/passwd",
-		"gopher://h",
-		"javascript://h",
-		"http://",
-		"http:///a",
-		"http://u@h",
-		"http://u:p@h",
-		"http://:p@h",
-		"http://h?q",
-		"http://h/?",
-		"http://h#f",
-		"http://h/a#",
-		"http://h /",
-		"http://h\n",
-		"http://h\r\nX: y",
-		"http://h/\x01",
-		"http://h:99999",
-		"http://h:x",
-		"http://h/\x7f",
-		" http://h",
-		"http://[::1",
-		"http:h",
-	};
-	size_t i;
-
-	(void) state;
-	for (i = 0; i < RIG_LENGTH(good); i++)
-		if (!verdict_instance_url_check(good[i], &r.status))
-			fail_msg("%s: %s", good[i], r.status.message);
-	for (i = 0; i < RIG_LENGTH(bad); i++)
-	{
-		verdict_status_init(&r.status);
-		if (verdict_instance_url_check(bad[i], &r.status))
-			fail_msg("%s was taken", bad[i]);
-		assert_int_equal(r.status.code, VERDICT_INVALID_ARGUMENT);
-		assert_int_equal(r.status.cause, VERDICT_CAUSE_ARGUMENT);
-		/* A password in it is not told on. */
-		assert_null(strstr(r.status.message, "u:p"));
-	}
-}
-
-static void
-checks_api_keys(void **state)
-{
-	(void) state;
-	assert_true(verdict_api_key_check("a", &r.status));
-	assert_true(verdict_api_key_check("!~Az09", &r.status));
-	assert_false(verdict_api_key_check("", &r.status));
-	assert_false(verdict_api_key_check("a b", &r.status));
-	assert_false(verdict_api_key_check("a\nX: y", &r.status));
-	assert_false(verdict_api_key_check("a\x7f", &r.status));
-	assert_false(verdict_api_key_check("k\xc3\xa9y", &r.status));
-	assert_int_equal(r.status.code, VERDICT_INVALID_ARGUMENT);
-	assert_null(strstr(r.status.message, "k\xc3\xa9y"));
-}
-
-static void
-refuse_options(void)
-{
-	verdict_status status;
-
-	assert_null(verdict_client_create(r.runtime, &r.options, &status));
-	assert_int_equal(status.code, VERDICT_INVALID_ARGUMENT);
-	assert_int_equal(status.cause, VERDICT_CAUSE_ARGUMENT);
-	assert_true(status.message[0] != '\0');
-	verdict_client_options_init(&r.options);
-	r.options.instance_url = peer_url(r.peer);
-}
-
-static void
-checks_options(void **state)
-{
-	(void) state;
-	r.options.instance_url = NULL;
-	refuse_options();
-	r.options.instance_url = "ftp://h";
-	refuse_options();
-	r.options.api_key = "";
-	refuse_options();
-	r.options.mutation_attempt_timeout_ms = 0;
-	refuse_options();
-	r.options.mutation_attempt_timeout_ms = 55001;
-	refuse_options();
-	r.options.mutation_overall_timeout_ms = -1;
-	refuse_options();
-	r.options.read_timeout_ms = 55001;
-	refuse_options();
-	r.options.max_response_bytes = 1023;
-	refuse_options();
-	r.options.max_response_bytes = VERDICT_RESPONSE_BYTES_MAX + 1;
-	refuse_options();
-}
-
-static void
-has_the_defaults_of_the_contract(void **state)
-{
-	verdict_client_options options;
-
-	(void) state;
-	verdict_client_options_init(&options);
-	assert_int_equal(options.wire_format, VERDICT_WIRE_BINARY);
-	assert_int_equal(options.http_version, VERDICT_HTTP_1_1);
-	assert_int_equal(options.retry_owner, VERDICT_RETRY_CLIENT);
-	assert_true(options.retry_http_503);
-	assert_int_equal(options.mutation_attempt_timeout_ms, 12000);
-	assert_int_equal(options.mutation_overall_timeout_ms, 30000);
-	assert_int_equal(options.read_timeout_ms, 10000);
-	assert_int_equal(options.max_response_bytes, 16 * 1024 * 1024);
 }
 
 /* ---- what every call carries ---- */
@@ -701,168 +574,6 @@ marks_the_scope_inconsistent(void **state)
 	}
 }
 
-/* ---- many checks ---- */
-
-#define MANY 100
-static char many_ids[MANY][16];
-static verdict_check many_checks[MANY];
-static bool many_allowed[MANY];
-
-static void
-make_many(void)
-{
-	int i;
-
-	for (i = 0; i < MANY; i++)
-	{
-		snprintf(many_ids[i], sizeof(many_ids[i]), "d%03d", i);
-		many_checks[i] = (verdict_check){{"User", "alice"}, "read", {"Document", many_ids[i]}};
-		many_allowed[i] = true;
-	}
-}
-
-typedef struct many_scripts
-{
-	peer_step yes[3];
-	peer_step no[3];
-	peer_step fails[3];
-	const char *failing_id;
-} many_scripts;
-
-/* Allows documents of odd number; each answer carries its own revision. */
-static const peer_step *
-answer_one_of_many(void *context, const peer_request *request)
-{
-	many_scripts *scripts = context;
-	const char *id = request->body + request->body_size - 4;
-
-	if (scripts->failing_id != NULL && memcmp(id, scripts->failing_id, 4) == 0)
-		return scripts->fails;
-	return (id[3] - '0') % 2 == 1 ? scripts->yes : scripts->no;
-}
-
-static void
-prepare_many(many_scripts *scripts, int pause_ms)
-{
-	memset(scripts, 0, sizeof(*scripts));
-	scripts->yes[0] = scripts->no[0] = scripts->fails[0] = rig_act(PEER_PAUSE, pause_ms);
-	scripts->yes[1] = rig_yes(&r, "Verdict-Revision: v1.a.1.2,1:9\r\n");
-	scripts->no[1] = peer_answer(r.peer, 200,
-								 "Content-Type: application/proto\r\n"
-								 "Verdict-Revision: v1.a.1.7,1:3\r\n",
-								 "", 0);
-	scripts->fails[1] = rig_error(&r, 403, "permission_denied", "Verdict-Revision: v1.a.1.99\r\n");
-	peer_set_chooser(r.peer, answer_one_of_many, scripts);
-	make_many();
-}
-
-static bool
-authorize_many(int count)
-{
-	return verdict_client_authorize_many(r.client, &r.session, many_checks, (size_t) count, NULL,
-										 many_allowed, &r.status);
-}
-
-static void
-answers_many_checks_in_their_order(void **state)
-{
-	static many_scripts scripts; /* the peer may still read it when the test is over */
-	char revision[VERDICT_REVISION_MAX_TEXT + 1];
-	int connections;
-	int i;
-
-	(void) state;
-	prepare_many(&scripts, 5);
-	if (!authorize_many(MANY))
-		fail_msg("%s", r.status.message);
-	for (i = 0; i < MANY; i++)
-		assert_int_equal(many_allowed[i], i % 2 == 1);
-	assert_int_equal(peer_request_count(r.peer), MANY);
-	/* Together, but not more than eight. */
-	assert_in_range(peer_most_at_once(r.peer), 4, VERDICT_MAX_IN_FLIGHT);
-	connections = peer_connection_count(r.peer);
-	assert_in_range(connections, 4, VERDICT_MAX_IN_FLIGHT);
-	/* Merged, whatever the order in which they came. */
-	verdict_revision_print(&r.session.observed, revision);
-	assert_string_equal(revision, "v1.a.1.7,1:9");
-
-	/* Few, one, none. */
-	assert_true(authorize_many(3));
-	assert_true(many_allowed[1]);
-	assert_true(authorize_many(1));
-	assert_false(many_allowed[0]);
-	assert_true(authorize_many(0));
-	assert_int_equal(peer_request_count(r.peer), MANY + 4);
-	/* The connections are kept. */
-	assert_int_equal(peer_connection_count(r.peer), connections);
-}
-
-static void
-fails_all_when_one_fails(void **state)
-{
-	static many_scripts scripts; /* the peer may still read it when the test is over */
-	int i;
-
-	(void) state;
-	prepare_many(&scripts, 5);
-	scripts.failing_id = "d050";
-	assert_false(authorize_many(MANY));
-	assert_int_equal(r.status.code, VERDICT_PERMISSION_DENIED);
-	for (i = 0; i < MANY; i++)
-		assert_false(many_allowed[i]);
-	/* Nothing more is sent; what was on its way arrives. */
-	usleep(100000);
-	i = peer_request_count(r.peer);
-	assert_in_range(i, 51, 80);
-	usleep(100000);
-	assert_int_equal(peer_request_count(r.peer), i);
-	/* What succeeded was seen; what failed was not. */
-	assert_int_equal(r.session.observed.positions[0].position, 7);
-	/* The next calls work. */
-	scripts.failing_id = NULL;
-	assert_true(authorize_many(MANY));
-	assert_true(many_allowed[51]);
-	/* A check that cannot be sent fails all too. */
-	many_checks[60].action = "";
-	assert_false(authorize_many(MANY));
-	assert_int_equal(r.status.code, VERDICT_INVALID_ARGUMENT);
-	assert_false(many_allowed[51]);
-}
-
-static void
-ends_many_when_interrupted(void **state)
-{
-	static many_scripts scripts; /* the peer may still read it when the test is over */
-	int i;
-
-	(void) state;
-	prepare_many(&scripts, 10);
-	r.interrupt_after_ms = 5;
-	assert_false(authorize_many(MANY));
-	r.interrupt_after_ms = -1;
-	assert_int_equal(r.status.code, VERDICT_CANCELED);
-	for (i = 0; i < MANY; i++)
-		assert_false(many_allowed[i]);
-	assert_true(peer_wait_open_connections(r.peer, 0));
-	assert_true(authorize_many(20));
-	assert_true(many_allowed[19]);
-}
-
-static void
-bounds_many_by_the_deadline_given(void **state)
-{
-	verdict_read_options options = {VERDICT_CONSISTENCY_DEFAULT, 100};
-	static many_scripts scripts; /* the peer may still read it when the test is over */
-
-	(void) state;
-	/* 100 checks, 8 at a time, 30 ms each: about 390 ms. */
-	prepare_many(&scripts, 30);
-	assert_false(verdict_client_authorize_many(r.client, &r.session, many_checks, MANY, &options,
-											   many_allowed, &r.status));
-	assert_int_equal(r.status.code, VERDICT_DEADLINE_EXCEEDED);
-	assert_true(peer_request_count(r.peer) < 60);
-}
-
 /* ---- secrets ---- */
 
 static size_t
@@ -950,8 +661,11 @@ call_by_number(int number)
 	verdict_fact pattern = {"p", 1, args};
 	verdict_rows *rows = NULL;
 	verdict_arena arena;
+	verdict_check checks[10];
 	const char *policy;
+	bool allowed[10];
 	bool succeeded;
+	int i;
 
 	switch (number)
 	{
@@ -976,10 +690,13 @@ call_by_number(int number)
 			verdict_arena_free(&arena);
 			return succeeded;
 		default:
-			make_many();
-			succeeded = authorize_many(10);
+			for (i = 0; i < 10; i++)
+				checks[i] = (verdict_check){{"User", "alice"}, "read", {"Document", "d"}};
+			memset(allowed, 1, sizeof(allowed));
+			succeeded = verdict_client_authorize_many(r.client, &r.session, checks, 10, NULL,
+													  allowed, &r.status);
 			if (!succeeded)
-				assert_false(many_allowed[0] || many_allowed[9]);
+				assert_false(allowed[0] || allowed[9]);
 			return succeeded;
 	}
 }
@@ -1079,10 +796,6 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(checks_instance_urls),
-		TEST(checks_api_keys),
-		TEST(checks_options),
-		TEST(has_the_defaults_of_the_contract),
 		TEST(sends_the_headers_of_the_contract),
 		TEST(uses_the_path_prefix),
 		TEST(sends_no_expect_before_a_large_body),
@@ -1097,10 +810,6 @@ main(void)
 		TEST(names_methods),
 		TEST(carries_the_observed_revision),
 		TEST(marks_the_scope_inconsistent),
-		TEST(answers_many_checks_in_their_order),
-		TEST(fails_all_when_one_fails),
-		TEST(ends_many_when_interrupted),
-		TEST(bounds_many_by_the_deadline_given),
 		TEST(never_tells_the_key),
 		TEST(survives_missing_memory),
 		TEST(needs_random_bytes),
