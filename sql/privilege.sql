@@ -75,14 +75,14 @@ SELECT pg_temp.attempt($$SELECT verdict_authorize('User:a', 'read', 'Document:1'
 
 RESET ROLE;
 
--- Reads without changes: a matter of EXECUTE, which a trigger does not ask for when it fires.
+-- USAGE gives the reads.  Changes are a matter of EXECUTE, which nobody has by
+-- itself, and which a trigger does not ask for when it fires.
 \set changes 'verdict_insert_fact(verdict_fact), verdict_insert_fact(text, "any"), verdict_delete_fact(verdict_fact), verdict_delete_fact(text, "any"), verdict_batch_facts(verdict_fact[], verdict_fact[]), verdict_set_policy(text), verdict_emit_fact()'
 CREATE TABLE privilege_test_row (id integer);
 CREATE TRIGGER emit AFTER INSERT OR DELETE ON privilege_test_row FOR EACH ROW EXECUTE FUNCTION verdict_emit_fact('row', '{id}');
 GRANT ALL ON privilege_test_row TO verdict_test_owner;
 CREATE TABLE privilege_test_own (id integer);
 ALTER TABLE privilege_test_own OWNER TO verdict_test_owner;
-REVOKE EXECUTE ON FUNCTION :changes FROM PUBLIC;
 SET ROLE verdict_test_owner;
 SELECT pg_temp.attempt($$SELECT verdict_authorize('User:a', 'read', 'Document:1')$$);
 SELECT pg_temp.attempt($$SELECT verdict_insert_fact('row(2)')$$);
@@ -97,7 +97,12 @@ SELECT * FROM verdict_list_facts('row(?id)');
 DELETE FROM privilege_test_row;
 SELECT * FROM verdict_list_facts('row(?id)');
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION :changes TO PUBLIC;
+GRANT EXECUTE ON FUNCTION :changes TO verdict_test_owner;
+SET ROLE verdict_test_owner;
+SELECT pg_temp.attempt($$SELECT verdict_insert_fact('row(2)')$$);
+SELECT pg_temp.attempt($$SELECT verdict_delete_fact('row', 2)$$);
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION :changes FROM verdict_test_owner;
 DROP TABLE privilege_test_row, privilege_test_own;
 
 -- The key is in no view that another role may read.

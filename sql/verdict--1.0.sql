@@ -408,6 +408,16 @@ CREATE FUNCTION verdict_emit_fact() RETURNS trigger
 COMMENT ON FUNCTION verdict_emit_fact() IS
 	'AFTER ... FOR EACH ROW trigger that keeps a fact for each row. Its arguments are the predicate and a template for each argument of the fact: User:{owner_id} is an identity with the text of a column in its id, {name} alone is the value of a column, other text is a string. INSERT inserts the fact, DELETE deletes it, UPDATE does both when it differs; a NULL column means no fact. Errors: 39P01 for another kind of trigger; 22023 for a template that cannot be read; 42703 for an unknown column; 42804 for a column whose type has no fixed text; those of verdict_insert_fact().';
 
+-- USAGE on a server is what a policy needs of everyone; it must not be enough to
+-- change what the policy asks for.  A trigger needs EXECUTE of whoever creates it,
+-- not of those whose rows fire it.
+REVOKE EXECUTE ON FUNCTION
+	verdict_insert_fact(verdict_fact), verdict_insert_fact(text, "any"),
+	verdict_delete_fact(verdict_fact), verdict_delete_fact(text, "any"),
+	verdict_batch_facts(verdict_fact[], verdict_fact[]),
+	verdict_set_policy(text), verdict_emit_fact()
+	FROM PUBLIC;
+
 -- end of Changes
 
 --
