@@ -40,6 +40,21 @@ is($errors, '', '... without a complaint');
 like($out, qr/^\nt\nt\n(User:alice\nUser:bob|User:bob\nUser:alice)\n(1\n2|2\n1)\nRoadmap$/,
 	'... and answers as it says');
 
+# A policy that depends on nothing that a user can set.
+my ($pinned) = section('Settings') =~ /```sql\n(.*?)```/s;
+is($node->psql('postgres', <<"END", stdout => \$out, stderr => \$errors, on_error_stop => 1), 0, 'the server can be pinned') or diag($errors);
+SET verdict.server = 'app';
+$pinned
+CREATE ROLE alice;
+GRANT USAGE ON FOREIGN SERVER app TO alice;
+CREATE USER MAPPING FOR alice SERVER app OPTIONS (api_key '$key');
+SET ROLE alice;
+SET verdict.server = 'elsewhere';
+SET verdict.actor = 'User:bob';
+SELECT may_read(1), may_read(3);
+END
+is($out, 't|f', '... and the role be asked for, whatever is set');
+
 # The policy language.
 my ($policy) = section('The bundled instance') =~ /```\n(.*?)```/s;
 is($node->psql('postgres', "SET verdict.server = 'app'; SELECT verdict_set_policy(\$policy\$$policy\$policy\$)",
