@@ -123,6 +123,7 @@ try check check-sanitizers check-valgrind fuzz bench check-conformance check-pee
 	@PG_CONFIG='$(pg_config)' exec test/bin/$@
 
 format-check:
+	@test/bin/setup clang-format-14
 	@clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \
 		test/core/*.[ch] test/server/*.[ch] test/server/tests/*.[ch] test/fuzz/*.[ch] \
 		test/bench/*.[ch] test/conformance/*.[ch])

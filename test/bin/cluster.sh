@@ -11,6 +11,9 @@ server=$work/tree/build/test/server/verdict-dev
 random() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 export VERDICT_TEST_URL='' VERDICT_TEST_KEY
 VERDICT_TEST_KEY=$(random)
+# By a file, so that no other user of the machine sees it among the processes.
+(umask 077 && printf '%s\n' "$VERDICT_TEST_KEY" >"$work/api_key")
+give "$work/api_key"
 password=$(random)
 
 # start_instance ADDRESS [OPTION...]: the bundled instance with its data on disk.
@@ -18,7 +21,7 @@ start_instance()
 {
 	local address=$1
 	shift
-	as_runner "$server" --listen "$address" "$@" --data "$work/instance.db" --api-key "$VERDICT_TEST_KEY" \
+	as_runner "$server" --listen "$address" "$@" --data "$work/instance.db" --api-key-file "$work/api_key" \
 		>"$work/instance.log" 2>&1 </dev/null &
 	instance=$!
 	VERDICT_TEST_URL=
