@@ -678,6 +678,9 @@ fail_by_curl_code(const verdict_exchange *exchange, bool past_deadline, verdict_
 		case CURLE_UNSUPPORTED_PROTOCOL:
 		case CURLE_BAD_CONTENT_ENCODING:
 		case CURLE_HTTP_RETURNED_ERROR:
+#if LIBCURL_VERSION_NUM >= 0x080600
+		case CURLE_TOO_LARGE: /* headers over libcurl's own limit */
+#endif
 			return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_ANSWER,
 									   "the answer is not understood: %s", text);
 		case CURLE_OUT_OF_MEMORY:

@@ -31,6 +31,7 @@ sub show
 	chdir $sample or die "$sample: $!";
 	my $ran = IPC::Run::run [ 'psql', '-X', '-q', '-d', 'sample', '-f', $file ], '<', \'', '>', \$text, '2>&1';
 	$text =~ s/port \d+ after \d+ ms/port PORT after N ms/g;
+	$text =~ s/Could not connect to server/Couldn't connect to server/g;	# libcurl 8
 	$text =~ s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/REQUEST-ID/g;
 	return $text;
 }
