@@ -236,8 +236,12 @@ fail_by_deadline(verdict_call *call, int64_t now_us)
 						call->exchange != NULL ? verdict_exchange_phase(call->exchange)
 											   : "waiting for a connection");
 	status->outcome = sent ? VERDICT_OUTCOME_MAYBE_APPLIED : VERDICT_OUTCOME_NOT_SENT;
-	if (call->exchange != NULL)
-		verdict_exchange_abort(call->exchange);
+	if (call->exchange == NULL)
+		return;
+	/* A status line that came counts, though the body did not: a 503 is one. */
+	if (verdict_exchange_headers(call->exchange)->complete)
+		status->http_status = verdict_exchange_headers(call->exchange)->status;
+	verdict_exchange_abort(call->exchange);
 }
 
 /*

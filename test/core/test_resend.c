@@ -108,6 +108,33 @@ backs_off_from_503(void **state)
 			}
 }
 
+/* A 503 is one as soon as its headers are there, whatever becomes of its body. */
+static void
+knows_503_by_its_headers(void **state)
+{
+	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n{";
+	static const peer_action endings[] = {PEER_STALL, PEER_CLOSE, PEER_RESET};
+	size_t i;
+
+	(void) state;
+	r.real_wait_ms = 100;
+	for (i = 0; i < RIG_LENGTH(endings); i++)
+	{
+		int before = peer_request_count(r.peer);
+
+		rig_client(&r);
+		peer_clear(r.peer);
+		rig_queue_two(&r, peer_text(head), rig_act(endings[i], 0));
+		rig_queue_two(&r, peer_text(head), rig_act(endings[i], 0));
+		rig_queue_two(&r, peer_text(head), rig_act(endings[i], 0));
+		rig_standing(&r, rig_yes(&r, ""));
+		assert_false(call(true));
+		assert_int_equal(r.status.http_status, 503);
+		assert_int_equal(r.status.attempts, 1);
+		assert_in_range(requests_since(before), 1, 3);
+	}
+}
+
 static void
 keeps_bytes_and_key_over_503(void **state)
 {
@@ -421,6 +448,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(backs_off_from_503),
+		TEST(knows_503_by_its_headers),
 		TEST(keeps_bytes_and_key_over_503),
 		TEST(leaves_503_alone_when_told),
 		TEST(waits_in_parallel),
