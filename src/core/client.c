@@ -225,40 +225,24 @@ build_urls(verdict_client *client, const char *instance_url)
 	return true;
 }
 
-/* Done twice: without memory to learn the size, so that the key is never moved. */
-static size_t
-add_constant_headers(char *bytes, const verdict_client_options *options)
-{
-	const char *const pieces[][2] = {
-		{"User-Agent: ", USER_AGENT},
-		{"Connect-Protocol-Version: ", "1"},
-		{"Content-Type: ", verdict_wire_content_type(options->wire_format)},
-		{"Authorization: Bearer ", options->api_key}};
-	size_t count = options->api_key != NULL ? 4 : 3;
-	size_t size = 0;
-	size_t i;
-	int j;
-
-	for (i = 0; i < count; i++)
-		for (j = 0; j < 2; j++)
-		{
-			size_t length = strlen(pieces[i][j]);
-
-			if (bytes != NULL)
-				memcpy(bytes + size, pieces[i][j], length + 1);
-			size += length + (size_t) j; /* the second keeps its terminator */
-		}
-	return size;
-}
-
+/* The key comes last, in one piece: a buffer that grows would leave copies behind. */
 static bool
 build_headers(verdict_client *client, const verdict_client_options *options)
 {
-	client->headers_size = add_constant_headers(NULL, options);
-	client->headers = verdict_alloc(client->host, client->headers_size);
-	if (client->headers == NULL)
+	verdict_buffer lines;
+
+	verdict_buffer_init(&lines, client->host, SIZE_MAX);
+	if (!verdict_connect_add_header(&lines, "User-Agent", USER_AGENT) ||
+		!verdict_connect_add_headers(&lines, options->wire_format) ||
+		(options->api_key != NULL &&
+		 (!verdict_buffer_append_string(&lines, "Authorization: Bearer ") ||
+		  !verdict_buffer_append(&lines, options->api_key, strlen(options->api_key) + 1))))
+	{
+		verdict_buffer_free(&lines);
 		return false;
-	add_constant_headers(client->headers, options);
+	}
+	client->headers = lines.bytes;
+	client->headers_size = lines.size;
 	return true;
 }
 
