@@ -2,47 +2,9 @@
  * test_store.c
  *		Facts, pages of facts, batches, the policy's text, restarts.
  */
-#include "engine_helpers.h"
+#include "engine_fixture.h"
 
 #include <sqlite3.h>
-
-static engine *engine_under_test;
-
-static int
-open_fresh(void **state)
-{
-	(void) state;
-	test_remove_store();
-	engine_under_test = test_open();
-	return 0;
-}
-
-static int
-close_it(void **state)
-{
-	(void) state;
-	engine_close(engine_under_test);
-	engine_under_test = NULL;
-	return 0;
-}
-
-static void
-restart(void)
-{
-	engine_close(engine_under_test);
-	engine_under_test = test_open();
-}
-
-static uint64_t
-position(void)
-{
-	uint64_t generation;
-	uint64_t position;
-
-	engine_position(engine_under_test, &generation, &position);
-	assert_int_equal(generation, 1);
-	return position;
-}
 
 /* Pages. */
 
