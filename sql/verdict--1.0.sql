@@ -358,6 +358,50 @@ COMMENT ON FUNCTION verdict_get_policy(text) IS
 -- end of Reads
 
 --
+-- Outbox and ledger
+--
+
+-- Batches of committed transactions that wait for their answer.  They are dumped
+-- with the database; a restored row carries the origin of another database and is
+-- not sent until somebody says so (verdict_outbox_resend).
+CREATE TABLE verdict_outbox (
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	server text NOT NULL,
+	role regrole NOT NULL,
+	method text NOT NULL,
+	changes integer NOT NULL,
+	payload bytea NOT NULL,
+	idempotency_key text NOT NULL,
+	fingerprint bytea NOT NULL,
+	ledger_key bytea,
+	transaction xid8 NOT NULL,
+	system_identifier bigint NOT NULL,
+	database oid NOT NULL,
+	queued_at timestamptz NOT NULL,
+	attempts integer NOT NULL DEFAULT 0,
+	last_attempt_at timestamptz,
+	parked_at timestamptz,
+	error_code text,
+	error_message text
+);
+ALTER TABLE verdict_outbox ALTER COLUMN payload SET STORAGE EXTERNAL;
+
+-- What has been done under the keys of applications (verdict.idempotency_key).
+CREATE TABLE verdict_ledger (
+	server text NOT NULL,
+	caller regrole NOT NULL,
+	method text NOT NULL,
+	key bytea NOT NULL,
+	fingerprint bytea NOT NULL,
+	changed bigint,
+	revision text,
+	recorded_at timestamptz NOT NULL,
+	PRIMARY KEY (key, server, caller, method)
+);
+
+-- end of Outbox and ledger
+
+--
 -- Changes
 --
 -- Sent to the instance of verdict.server as the current user, when
