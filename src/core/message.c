@@ -23,6 +23,14 @@
 
 #define LARGEST_FIELD_NUMBER ((1U << 29) - 1)
 
+/*
+ * Numbers of 64 bits have up to ten bytes.  Tags and lengths have 32 bits, so
+ * five: protobuf-c, as most readers, takes no more of them however they are
+ * filled, and an answer must not read differently where it never sees them.
+ */
+#define LONGEST_VARINT 10
+#define LONGEST_SHORT_VARINT 5
+
 /* Appends to "where" what fits; the rest is left out. */
 static void
 print_place(char *where, size_t room, const verdict_place *place)
@@ -118,19 +126,19 @@ verdict_message_note_field(const ProtobufCMessageDescriptor *descriptor,
 }
 
 static bool
-read_varint(const uint8_t *bytes, size_t size, size_t *position, uint64_t *value)
+read_varint(const uint8_t *bytes, size_t size, size_t *position, unsigned longest, uint64_t *value)
 {
 	uint64_t result = 0;
-	unsigned shift;
+	unsigned i;
 
-	for (shift = 0; shift < 70 && *position < size; shift += 7)
+	for (i = 0; i < longest && *position < size; i++)
 	{
 		uint8_t byte = bytes[(*position)++];
 
 		/* the tenth byte has room for one bit */
-		if (shift == 63 && byte > 1)
+		if (i == LONGEST_VARINT - 1 && byte > 1)
 			return false;
-		result |= (uint64_t) (byte & 0x7F) << shift;
+		result |= (uint64_t) (byte & 0x7F) << (7 * i);
 		if ((byte & 0x80) == 0)
 		{
 			*value = result;
@@ -147,7 +155,7 @@ verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 	uint64_t tag;
 	uint64_t length;
 
-	if (!read_varint(bytes, size, position, &tag) || tag > UINT32_MAX)
+	if (!read_varint(bytes, size, position, LONGEST_SHORT_VARINT, &tag) || tag > UINT32_MAX)
 		return false;
 	field->number = (uint32_t) tag >> 3;
 	field->wire_type = (unsigned) tag & 7;
@@ -159,12 +167,12 @@ verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 	switch (field->wire_type)
 	{
 		case WIRE_VARINT:
-			return read_varint(bytes, size, position, &field->varint);
+			return read_varint(bytes, size, position, LONGEST_VARINT, &field->varint);
 		case WIRE_64BIT:
 			length = 8;
 			break;
 		case WIRE_LENGTH:
-			if (!read_varint(bytes, size, position, &length))
+			if (!read_varint(bytes, size, position, LONGEST_SHORT_VARINT, &length))
 				return false;
 			break;
 		case WIRE_32BIT:

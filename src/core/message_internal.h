@@ -62,7 +62,7 @@ typedef struct verdict_wire_field
 
 /*
  * Reads the field at "*position" and moves past it.  False when it is cut off,
- * a group, or malformed in another way.
+ * a group, or malformed in another way: whatever protobuf-c would not read.
  */
 extern bool verdict_wire_read_field(const uint8_t *bytes, size_t size, size_t *position,
 									verdict_wire_field *field);

@@ -258,6 +258,13 @@ bad_answers_are_refused(void **state)
 		{BINARY, "0a0161 0a0162 1204 0a000a00 1404",
 		 "the field at byte 12 is cut off or malformed"},
 		{BINARY, "0a0161 0a0162 1201", "the field at byte 6 is cut off or malformed"},
+		/* what is passed over keeps the rules of what is read */
+		{BINARY, "0a0161 0a0162 f5f8f5fe8f00 00000b71",
+		 "the field at byte 6 is cut off or malformed"},
+		{BINARY, "0a0161 0a0162 a206 818080808000 61",
+		 "the field at byte 6 is cut off or malformed"},
+		{BINARY, "0a0161 0a0162 12 848080808000 0a000a00",
+		 "the field at byte 6 is cut off or malformed"},
 		{BINARY, "0a0161 0a0162 1001", "rows: wire type 0 does not fit the field"},
 		{BINARY, "0a0161 0a0162 1801 1801", "field \"truncated\" comes twice"},
 		{BINARY, "0a0161 0a0162 1802", "truncated: a boolean that is neither 0 nor 1"},
@@ -331,6 +338,7 @@ bad_answers_are_refused(void **state)
 		{JSON, "{\"facts\":[{\"predicate\":\"p q\"}]}", "facts[0]: malformed predicate"},
 		{JSON, "{\"facts\":[],\"next\":\"?\"}", "next: not base64"},
 		{BINARY, "1200 1200", "field \"next\" comes twice"},
+		{BINARY, "f5f8f5fe8f00 00000b71", "the field at byte 0 is cut off or malformed"},
 		{BINARY, "0a08 0a0170 0a0171 1200", "facts[0]: field \"predicate\" comes twice"},
 	};
 	static const char prefix[] = "the answer does not decode: ";

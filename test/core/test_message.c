@@ -412,6 +412,11 @@ binary_is_checked_first(void **state)
 		{QUERIED, "808080808001 01",
 		 "the field at byte 0 is cut off or malformed"}, /* tag of 36 bits */
 		{QUERIED, "988080808001 01", "the field at byte 0 is cut off or malformed"},
+		/* tags and lengths in six bytes, of known fields and of others */
+		{QUERIED, "988080808000 01", "the field at byte 0 is cut off or malformed"},
+		{QUERIED, "f5f8f5fe8f00 00000b71", "the field at byte 0 is cut off or malformed"},
+		{QUERIED, "0a 818080808000 61", "the field at byte 0 is cut off or malformed"},
+		{QUERIED, "a206 818080808000 61", "the field at byte 0 is cut off or malformed"},
 		{QUERIED, "188080808080808080808001",
 		 "the field at byte 0 is cut off or malformed"}, /* 11 bytes */
 		{QUERIED, "1880808080808080808002",
@@ -452,8 +457,12 @@ binary_is_checked_first(void **state)
 	/* unknown fields of each wire type, where they may be passed over */
 	assert_json(read_hex(QUERIED, "a00601 1801 a10601 02030405060708 a2060161 a50601020304 1200"),
 				"{\"rows\":[{}],\"truncated\":true}");
-	/* a number in more bytes than it needs */
+	/* numbers in more bytes than they need: a tag and a length have up to five */
 	assert_json(read_hex(QUERIED, "188100"), "{\"truncated\":true}");
+	assert_json(read_hex(QUERIED, "18 81808080808080808000"), "{\"truncated\":true}");
+	assert_json(read_hex(QUERIED, "9880808000 01"), "{\"truncated\":true}");
+	assert_json(read_hex(QUERIED, "f5f8f5fe0f 00000b71"), "{}");
+	assert_json(read_hex(QUERIED, "0a 8180808000 61"), "{\"variables\":[\"a\"]}");
 	assert_json(verdict_message_from_binary(&arena, LIST, NULL, 0, &status), "{}");
 }
 
