@@ -59,7 +59,7 @@ begin_change(change_call *call)
 	PreventCommandIfReadOnly("a change of Verdict");
 	PreventCommandIfParallelMode("a change of Verdict");
 
-	call->client = verdict_server_client();
+	call->client = verdict_server_use(verdict_server_name(), GetUserId())->client;
 	call->session = verdict_transaction_session();
 	call->parts.system_identifier = GetSystemIdentifier();
 	call->parts.timeline = verdict_current_timeline();

@@ -22,6 +22,14 @@
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
+/*
+ * The default is far below the bundled instance's cap of 10,000 changes, and large
+ * enough for a call to cost little beside its changes.
+ */
+#define BATCH_SIZE_MIN 1
+#define BATCH_SIZE_DEFAULT 1000
+#define BATCH_SIZE_MAX 10000
+
 typedef enum option_kind
 {
 	OPTION_URL,
@@ -43,7 +51,7 @@ typedef struct verdict_option
 	const char *name;
 	Oid catalog; /* ForeignServerRelationId or UserMappingRelationId */
 	option_kind kind;
-	size_t offset;			  /* of its field in verdict_client_options */
+	size_t offset;			  /* of its field in verdict_server_options */
 	const option_word *words; /* OPTION_WORD */
 	int64 minimum;			  /* OPTION_INTEGER */
 	int64 maximum;
@@ -70,7 +78,7 @@ static const option_word retry_owners[] = {
 };
 
 /* clang-format off */
-#define FIELD(name) offsetof(verdict_client_options, name)
+#define FIELD(name) offsetof(verdict_server_options, client.name)
 #define TIMEOUT(name) {#name, ForeignServerRelationId, OPTION_INTEGER, FIELD(name), \
 	NULL, VERDICT_TIMEOUT_MIN_MS, VERDICT_TIMEOUT_MAX_MS}
 
@@ -85,6 +93,8 @@ static const verdict_option all_options[] = {
 	TIMEOUT(read_timeout_ms),
 	{"max_response_bytes", ForeignServerRelationId, OPTION_INTEGER, FIELD(max_response_bytes), NULL,
 	VERDICT_RESPONSE_BYTES_MIN, VERDICT_RESPONSE_BYTES_MAX},
+	{"batch_size", ForeignServerRelationId, OPTION_INTEGER,
+	offsetof(verdict_server_options, batch_size), NULL, BATCH_SIZE_MIN, BATCH_SIZE_MAX},
 	{"ssl_ca_file", ForeignServerRelationId, OPTION_PATH, FIELD(ssl_ca_file), NULL, 0, 0},
 	{"api_key", UserMappingRelationId, OPTION_KEY, FIELD(api_key), NULL, 0, 0}
 };
@@ -193,7 +203,7 @@ read_integer(const verdict_option *option, const char *value)
 
 /* Checks one value and stores it. */
 static void
-read_option(const verdict_option *option, DefElem *element, verdict_client_options *options)
+read_option(const verdict_option *option, DefElem *element, verdict_server_options *options)
 {
 	void *field = (char *) options + option->offset;
 	verdict_status status;
@@ -236,7 +246,7 @@ read_option(const verdict_option *option, DefElem *element, verdict_client_optio
 
 /* Reads a list of one catalog into "options". */
 static void
-read_list(List *list, Oid catalog, verdict_client_options *options)
+read_list(List *list, Oid catalog, verdict_server_options *options)
 {
 	bool seen[lengthof(all_options)] = {false};
 	ListCell *cell;
@@ -267,36 +277,43 @@ list_has(List *list, const char *name)
 	return false;
 }
 
+static void
+options_init(verdict_server_options *options)
+{
+	verdict_client_options_init(&options->client);
+	options->batch_size = BATCH_SIZE_DEFAULT;
+}
+
 /* The options of a server, and what they mean together. */
 static void
-read_server(List *list, verdict_client_options *options)
+read_server(List *list, verdict_server_options *options)
 {
-	verdict_client_options_init(options);
+	options_init(options);
 	read_list(list, ForeignServerRelationId, options);
 
-	if (options->instance_url == NULL)
+	if (options->client.instance_url == NULL)
 		ereport(ERROR, (errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 						errmsg("option \"instance_url\" is required"),
 						errhint("CREATE SERVER ... FOREIGN DATA WRAPPER verdict OPTIONS "
 								"(instance_url 'https://...').")));
-	if (options->http_version == VERDICT_HTTP_2 &&
-		pg_strncasecmp(options->instance_url, "https:", 6) != 0)
+	if (options->client.http_version == VERDICT_HTTP_2 &&
+		pg_strncasecmp(options->client.instance_url, "https:", 6) != 0)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("http_version 2 needs an https instance_url"),
 						errdetail("HTTP/2 is agreed on by TLS.")));
-	if (options->retry_owner != VERDICT_RETRY_CLIENT)
+	if (options->client.retry_owner != VERDICT_RETRY_CLIENT)
 	{
-		if (options->retry_http_503 && list_has(list, "retry_http_503"))
+		if (options->client.retry_http_503 && list_has(list, "retry_http_503"))
 			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 							errmsg("retry_http_503 needs retry_owner \"client\""),
 							errdetail("With any other owner this client sends every call once.")));
-		options->retry_http_503 = false;
+		options->client.retry_http_503 = false;
 	}
 }
 
 void
 verdict_options_read(const ForeignServer *server, const UserMapping *mapping,
-					 verdict_client_options *options)
+					 verdict_server_options *options)
 {
 	read_server(server->options, options);
 	read_list(mapping->options, UserMappingRelationId, options);
@@ -313,9 +330,9 @@ verdict_sql_validator(PG_FUNCTION_ARGS)
 {
 	List *list = untransformRelOptions(PG_GETARG_DATUM(0));
 	Oid catalog = PG_GETARG_OID(1);
-	verdict_client_options options;
+	verdict_server_options options;
 
-	verdict_client_options_init(&options);
+	options_init(&options);
 	switch (catalog)
 	{
 		case ForeignServerRelationId:

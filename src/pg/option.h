@@ -10,12 +10,18 @@
 
 #include "foreign/foreign.h"
 
+typedef struct verdict_server_options
+{
+	verdict_client_options client;
+	int batch_size; /* most changes of a batch that is not sent at once */
+} verdict_server_options;
+
 /*
- * The client options of a server and a user mapping.  Strings belong to the
- * current memory context, or to the lists.  Raises, as the validator does, when
- * an option cannot be used: catalogs may hold what no validator has seen.
+ * The options of a server and a user mapping.  Strings belong to the current
+ * memory context, or to the lists.  Raises, as the validator does, when an option
+ * cannot be used: catalogs may hold what no validator has seen.
  */
 extern void verdict_options_read(const ForeignServer *server, const UserMapping *mapping,
-								 verdict_client_options *options);
+								 verdict_server_options *options);
 
 #endif /* VERDICT_PG_OPTION_H */

@@ -79,7 +79,7 @@ verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_re
 {
 	read->options.consistency = verdict_consistency_argument(fcinfo, consistency_argument);
 	read->options.deadline_ms = 0;
-	read->client = verdict_server_client();
+	read->client = verdict_server_use(verdict_server_name(), GetUserId())->client;
 	read->session = verdict_transaction_session();
 }
 

@@ -1,6 +1,6 @@
 /*
  * server.c
- *		From verdict.server and the current user to a client.
+ *		From the name of a server and a role to a client.
  *
  * A connection is kept under the oid of the user mapping that decided its
  * credential, so two users of one PUBLIC mapping share it and no user ever meets
@@ -11,9 +11,10 @@
  *	- A client that was handed out lives until the top-level transaction ends;
  *	  one that has been replaced meanwhile waits in "retired".
  *	- "shortcut" is the connection of the last lookup.  Everything that decided
- *	  that lookup forgets it: the setting, server, mapping, roles and their
- *	  memberships.  The current user is compared each time.
- *	- An entry is valid and without a client when making one has raised.
+ *	  that lookup forgets it: server, mapping, roles and their memberships.  The
+ *	  name and the role are compared each time.
+ *	- An entry is valid and without a client when none was needed yet, and when
+ *	  making one has raised.
  *	- At the end of a transaction no more than MAX_CLIENTS are left, those that
  *	  were looked up last.
  */
@@ -42,11 +43,11 @@
 
 typedef struct verdict_connection
 {
-	Oid mapping;			/* hash key: oid of the user mapping */
-	verdict_client *client; /* NULL: to be made */
-	bool valid;				/* server and mapping are as they were */
-	uint64 looked_up;		/* when, in lookups of this backend */
-	uint32 server_hash;		/* syscache hashes, for invalidation */
+	Oid mapping;		   /* hash key: oid of the user mapping */
+	verdict_server server; /* its client is NULL when it is still to be made */
+	bool valid;			   /* server and mapping are as they were */
+	uint64 looked_up;	   /* when, in lookups of this backend */
+	uint32 server_hash;	   /* syscache hashes, for invalidation */
 	uint32 mapping_hash;
 } verdict_connection;
 
@@ -57,6 +58,7 @@ static uint64 lookups = 0;
 
 static verdict_connection *shortcut = NULL;
 static Oid shortcut_role = InvalidOid;
+static char shortcut_name[NAMEDATALEN];
 static uint64 shortcut_generation = 0; /* grows when the shortcut is forgotten */
 
 static void
@@ -64,14 +66,6 @@ forget_shortcut(void)
 {
 	shortcut = NULL;
 	shortcut_generation++;
-}
-
-void
-verdict_server_setting_changed(const char *value, void *extra)
-{
-	(void) value;
-	(void) extra;
-	forget_shortcut();
 }
 
 static void
@@ -148,19 +142,18 @@ verdict_server_name(void)
 	return verdict_setting_server;
 }
 
-/* The server of verdict.server, which the role may use. */
+/* The server of that name, which the role may use. */
 static Oid
-find_server(Oid role)
+find_server(const char *name, Oid role)
 {
 	ForeignServer *server;
 	AclResult access;
 
-	server = GetForeignServerByName(verdict_server_name(), true);
+	server = GetForeignServerByName(name, true);
 	if (server == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("server \"%s\" of verdict.server does not exist", verdict_setting_server),
-				 errhint("Make it with CREATE SERVER ... FOREIGN DATA WRAPPER verdict.")));
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+						errmsg("server \"%s\" of verdict.server does not exist", name),
+						errhint("Make it with CREATE SERVER ... FOREIGN DATA WRAPPER verdict.")));
 	if (strcmp(GetForeignDataWrapper(server->fdwid)->fdwname, WRAPPER_NAME) != 0)
 		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
 						errmsg("server \"%s\" of verdict.server is not a Verdict instance",
@@ -224,24 +217,25 @@ wipe_options(List *list)
 }
 
 /*
- * Makes the client of a connection.  False, with nothing made, when the role has
- * another mapping by now: its key must not stand under the oid of this one.
+ * Reads the options of a connection, and makes its client when asked.  False, with
+ * nothing made, when the role has another mapping by now: its key must not stand
+ * under the oid of this one.
  */
 static bool
-make_client(verdict_connection *connection, Oid role, Oid server_oid)
+make_connection(verdict_connection *connection, Oid role, Oid server_oid, bool with_client)
 {
 	ForeignServer *server;
 	UserMapping *mapping;
-	verdict_client_options options;
-	verdict_runtime *runtime = verdict_server_runtime();
+	verdict_server_options options;
+	verdict_runtime *runtime = with_client ? verdict_server_runtime() : NULL;
 	verdict_status status;
 
-	if (connection->client != NULL)
+	if (connection->server.client != NULL)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
 
-		retired = lappend(retired, connection->client);
-		connection->client = NULL;
+		retired = lappend(retired, connection->server.client);
+		connection->server.client = NULL;
 		work_at_end = true;
 		MemoryContextSwitchTo(caller);
 	}
@@ -263,23 +257,37 @@ make_client(verdict_connection *connection, Oid role, Oid server_oid)
 	PG_TRY();
 	{
 		verdict_options_read(server, mapping, &options);
-		if (options.ssl_ca_file != NULL)
-			check_readable(server, options.ssl_ca_file);
-		connection->client = verdict_client_create(runtime, &options, &status);
+		connection->server.oid = server_oid;
+		connection->server.batch_size = options.batch_size;
+		if (with_client)
+		{
+			if (options.client.ssl_ca_file != NULL)
+				check_readable(server, options.client.ssl_ca_file);
+			connection->server.client = verdict_client_create(runtime, &options.client, &status);
+		}
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		wipe_options(mapping->options);
+		connection->valid = false;
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
-	if (connection->client == NULL)
+	wipe_options(mapping->options);
+	if (with_client && connection->server.client == NULL)
 		verdict_report_failure(&status, "use the options of the server");
 	return true;
 }
 
-static verdict_client *
-look_up(Oid role)
+static bool
+is_made(const verdict_connection *connection, bool with_client)
+{
+	return connection->valid && (!with_client || connection->server.client != NULL);
+}
+
+static verdict_connection *
+look_up(const char *name, Oid role, bool with_client)
 {
 	uint64 generation;
 	Oid server;
@@ -293,37 +301,49 @@ look_up(Oid role)
 	do
 	{
 		generation = shortcut_generation;
-		server = find_server(role);
+		server = find_server(name, role);
 		mapping = find_mapping(role, server);
 
 		connection = hash_search(connections, &mapping, HASH_ENTER, &found);
 		if (!found)
 		{
-			connection->client = NULL;
+			connection->server.client = NULL;
 			connection->valid = false;
 			if (hash_get_num_entries(connections) > MAX_CLIENTS)
 				work_at_end = true;
 		}
 		connection->looked_up = ++lookups;
-	} while ((!connection->valid || connection->client == NULL) &&
-			 !make_client(connection, role, server));
+	} while (!is_made(connection, with_client) &&
+			 !make_connection(connection, role, server, with_client));
 
 	if (generation == shortcut_generation)
 	{
 		shortcut = connection;
 		shortcut_role = role;
+		strlcpy(shortcut_name, name, sizeof(shortcut_name));
 	}
-	return connection->client;
+	return connection;
 }
 
-verdict_client *
-verdict_server_client(void)
+static const verdict_server *
+get_server(const char *name, Oid role, bool with_client)
 {
-	Oid role = GetUserId();
+	if (shortcut != NULL && shortcut_role == role && strcmp(shortcut_name, name) == 0 &&
+		is_made(shortcut, with_client))
+		return &shortcut->server;
+	return &look_up(name, role, with_client)->server;
+}
 
-	if (shortcut != NULL && shortcut_role == role)
-		return shortcut->client;
-	return look_up(role);
+const verdict_server *
+verdict_server_use(const char *name, Oid role)
+{
+	return get_server(name, role, true);
+}
+
+const verdict_server *
+verdict_server_find(const char *name, Oid role)
+{
+	return get_server(name, role, false);
 }
 
 static void
@@ -331,8 +351,8 @@ drop_connection(verdict_connection *connection)
 {
 	if (connection == shortcut)
 		forget_shortcut();
-	if (connection->client != NULL)
-		verdict_client_destroy(connection->client);
+	if (connection->server.client != NULL)
+		verdict_client_destroy(connection->server.client);
 	hash_search(connections, &connection->mapping, HASH_REMOVE, NULL);
 }
 

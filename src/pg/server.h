@@ -11,21 +11,32 @@
 /* verdict.server; raises when it is not set. */
 extern const char *verdict_server_name(void);
 
+/* What is known of a server as one role meets it. */
+typedef struct verdict_server
+{
+	Oid oid;
+	int batch_size;			/* option "batch_size" */
+	verdict_client *client; /* see below */
+} verdict_server;
+
 /*
- * The client for verdict.server and the current user: looks the server up,
- * checks USAGE, takes the user's (or PUBLIC's) mapping, and gives the backend's
- * client for that mapping, made when there is none or when server or mapping
- * have changed.  It stays valid until the transaction ends, also when the
- * catalogs change meanwhile.  Raises: no server set or found, not a server of
- * this wrapper, no USAGE, no mapping, unusable options.
+ * The server of that name for a role: looks it up, checks the role's USAGE, takes
+ * its (or PUBLIC's) user mapping, and gives what this backend has for that
+ * mapping, made when there is nothing or when server or mapping have changed.  The
+ * client stays valid until the transaction ends, also when the catalogs change
+ * meanwhile.  Raises: no such server, not a server of this wrapper, no USAGE, no
+ * mapping, unusable options.
  */
-extern verdict_client *verdict_server_client(void);
+extern const verdict_server *verdict_server_use(const char *name, Oid role);
+
+/*
+ * The same for a change that is not sent now: everything is checked, but no client
+ * is made, and the result's may be NULL.
+ */
+extern const verdict_server *verdict_server_find(const char *name, Oid role);
 
 /* The process's runtime, made at the first call after fork. */
 extern verdict_runtime *verdict_server_runtime(void);
-
-/* Assign hook of verdict.server. */
-extern void verdict_server_setting_changed(const char *value, void *extra);
 
 /*
  * End of a top-level transaction: closes what an invalidation marked, and what

@@ -8,7 +8,6 @@
  */
 #include "verdict.h"
 
-#include "server.h"
 #include "transaction.h"
 #include "utils/guc.h"
 
@@ -106,7 +105,7 @@ _PG_init(void)
 		"verdict.server", "The foreign server that stands for the Verdict instance.",
 		"A server of foreign-data wrapper verdict; the current user needs USAGE on it and a user "
 		"mapping.",
-		&verdict_setting_server, "", PGC_USERSET, 0, NULL, verdict_server_setting_changed, NULL);
+		&verdict_setting_server, "", PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("verdict.consistency",
 							 "How fresh the answers of a transaction's session are.", NULL,
 							 &verdict_setting_consistency, VERDICT_CONSISTENCY_SESSION,
