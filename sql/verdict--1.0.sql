@@ -398,6 +398,18 @@ CREATE TABLE verdict_ledger (
 	recorded_at timestamptz NOT NULL,
 	PRIMARY KEY (key, server, caller, method)
 );
+COMMENT ON TABLE verdict_ledger IS
+	'Changes made under verdict.idempotency_key: an entry is there exactly when its transaction has committed. key is a hash, changed and revision are what the instance answered (null while it has not). Removed by verdict_prune_ledger().';
+
+-- A restored database must not make again what was made before the dump.
+SELECT pg_catalog.pg_extension_config_dump('verdict_ledger', '');
+
+CREATE FUNCTION verdict_prune_ledger(retention interval DEFAULT '24 hours') RETURNS bigint
+	AS 'MODULE_PATHNAME', 'verdict_sql_prune_ledger'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE;
+REVOKE ALL ON FUNCTION verdict_prune_ledger(interval) FROM PUBLIC;
+COMMENT ON FUNCTION verdict_prune_ledger(interval) IS
+	'Removes the entries of verdict_ledger that are older than the retention (a day counts as 24 hours, a month as 30 days), and returns how many; entries whose batch still waits in verdict_outbox stay. To be run now and then, such as once a day. Errors: 22004 for NULL; 22023 for less than 24 hours, the time for which a repeat has to be known.';
 
 -- end of Outbox and ledger
 

@@ -15,6 +15,7 @@
 #define KEY_PREFIX "pg1-"
 #define KEY_LABEL "verdict idempotency key 1"
 #define FINGERPRINT_LABEL "verdict payload fingerprint 1"
+#define APPLICATION_LABEL "verdict application key 1"
 
 /* A hash under way; a step after a failed one does nothing. */
 typedef struct hasher
@@ -130,5 +131,21 @@ verdict_fingerprint(const char *method, const void *payload, size_t payload_size
 	if (!hash_end(&h, hash, status))
 		return false;
 	memcpy(fingerprint, hash, VERDICT_FINGERPRINT_SIZE);
+	return true;
+}
+
+bool
+verdict_application_key_hash(const char *key, uint64_t number, unsigned char *hash,
+							 verdict_status *status)
+{
+	hasher h;
+	unsigned char digest[EVP_MAX_MD_SIZE];
+
+	hash_begin(&h, APPLICATION_LABEL);
+	hash_bytes(&h, key, strlen(key));
+	hash_integer(&h, number);
+	if (!hash_end(&h, digest, status))
+		return false;
+	memcpy(hash, digest, VERDICT_FINGERPRINT_SIZE);
 	return true;
 }

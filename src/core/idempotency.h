@@ -45,4 +45,12 @@ extern bool verdict_key_valid(const char *key);
 extern bool verdict_fingerprint(const char *method, const void *payload, size_t payload_size,
 								unsigned char *fingerprint, verdict_status *status);
 
+/*
+ * SHA-256 of an application's own key and the number of a batch under it, from
+ * 0: what a ledger stores, so that the key itself is nowhere to be read.  "hash"
+ * gets VERDICT_FINGERPRINT_SIZE bytes.
+ */
+extern bool verdict_application_key_hash(const char *key, uint64_t number, unsigned char *hash,
+										 verdict_status *status);
+
 #endif /* VERDICT_IDEMPOTENCY_H */

@@ -40,6 +40,12 @@ char *verdict_setting_revision = NULL;
 /* A check without an answer: an error, or a warning and "no". */
 int verdict_setting_on_failure = VERDICT_ON_FAILURE_ERROR;
 
+/*
+ * The application's own name for what a transaction does: done once under it,
+ * changes are not made again.  Only its hash is stored (ledger.c).
+ */
+char *verdict_setting_idempotency_key = NULL;
+
 static const struct config_enum_entry consistencies[] = {
 	{"session", VERDICT_CONSISTENCY_SESSION, false},
 	{"eventual", VERDICT_CONSISTENCY_EVENTUAL, false},
@@ -98,6 +104,31 @@ check_revision(char **value, void **extra, GucSource source)
 	return true;
 }
 
+/*
+ * A key names one operation: as the default of a role, a database, a function or
+ * the whole cluster it would make every transaction but the first do nothing.
+ */
+static bool
+check_idempotency_key(char **value, void **extra, GucSource source)
+{
+	(void) extra;
+	if (*value == NULL || (*value)[0] == '\0')
+		return true;
+	if (source < PGC_S_CLIENT || source == PGC_S_TEST)
+	{
+		GUC_check_errdetail("An idempotency key names one operation and cannot be a default.");
+		GUC_check_errhint("Set it in the transaction that it names, with SET LOCAL.");
+		return false;
+	}
+	if (!verdict_key_valid(*value))
+	{
+		GUC_check_errdetail("An idempotency key is 1 to %d visible ASCII characters.",
+							VERDICT_KEY_MAX);
+		return false;
+	}
+	return true;
+}
+
 void
 _PG_init(void)
 {
@@ -126,6 +157,11 @@ _PG_init(void)
 		"verdict.on_failure", "What a check does when the instance gives no answer.",
 		"error: it fails; deny: it warns and answers false.", &verdict_setting_on_failure,
 		VERDICT_ON_FAILURE_ERROR, on_failures, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable(
+		"verdict.idempotency_key", "The application's key for the changes of this transaction.",
+		"Changes made once under a key are not made again; empty for none.",
+		&verdict_setting_idempotency_key, "", PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+		check_idempotency_key, NULL, NULL);
 	MarkGUCPrefixReserved("verdict");
 
 	verdict_transaction_init();

@@ -44,4 +44,7 @@ extern char *verdict_setting_actor;		  /* verdict.actor */
 extern char *verdict_setting_revision;	  /* verdict.revision */
 extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
 
+/* verdict.idempotency_key; "" for none. */
+extern char *verdict_setting_idempotency_key;
+
 #endif /* VERDICT_PG_VERDICT_H */

@@ -209,6 +209,31 @@ test_fingerprint_is_stable(void **state)
 	assert_memory_not_equal(fingerprint, expected, sizeof(expected));
 }
 
+/* A ledger outlives the program, too; computed independently. */
+static void
+test_application_key(void **state)
+{
+	static const unsigned char expected[VERDICT_FINGERPRINT_SIZE] = {
+		0x8b, 0x3c, 0x55, 0x00, 0xf4, 0x59, 0x5a, 0xf1, 0x41, 0x04, 0xbd,
+		0x73, 0x6f, 0xc2, 0x4b, 0x93, 0xb1, 0x09, 0xaa, 0xc2, 0x8c, 0xb6,
+		0xcd, 0x74, 0x05, 0xa6, 0x22, 0xf1, 0xe2, 0xbf, 0x52, 0xc2};
+	unsigned char first[VERDICT_FINGERPRINT_SIZE];
+	unsigned char other[VERDICT_FINGERPRINT_SIZE];
+	verdict_status status;
+
+	(void) state;
+	verdict_status_init(&status);
+	assert_true(verdict_application_key_hash("order-42", 0, first, &status));
+	assert_int_equal(status.code, VERDICT_OK);
+	assert_memory_equal(first, expected, sizeof(expected));
+	assert_true(verdict_application_key_hash("order-42", 1, other, &status));
+	assert_memory_not_equal(other, first, sizeof(first));
+	assert_true(verdict_application_key_hash("order-42", UINT64_C(1) << 32, other, &status));
+	assert_memory_not_equal(other, first, sizeof(first));
+	assert_true(verdict_application_key_hash("order-43", 0, other, &status));
+	assert_memory_not_equal(other, first, sizeof(first));
+}
+
 static void
 test_key_valid(void **state)
 {
@@ -241,6 +266,7 @@ main(void)
 		cmocka_unit_test(test_same_parts_same_key),
 		cmocka_unit_test(test_binary_payload),
 		cmocka_unit_test(test_fingerprint_is_stable),
+		cmocka_unit_test(test_application_key),
 		cmocka_unit_test(test_key_valid),
 	};
 
