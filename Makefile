@@ -76,7 +76,10 @@ clean:
 distclean maintainer-clean:
 	rm -rf build
 
+driver = $(BUILD)/test/driver/commit_revision
+
 core: $(core_library)
+driver: $(driver)
 server: $(verdict_dev)
 unit-tests: $(core_tests) $(server_tests)
 fuzzers: $(fuzz_targets)
@@ -110,6 +113,9 @@ $(server_tests): %: %.o $(server_test_support) $(server_parts) $(core_library)
 $(BUILD)/test/bench/bench.o: private CPPFLAGS += -I$(shell $(PG_CONFIG) --includedir 2>/dev/null)
 $(BUILD)/test/bench/bench: %: %.o $(core_library)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(core_libs) -lpq
+$(driver).o: private CPPFLAGS += -I$(shell $(PG_CONFIG) --includedir 2>/dev/null)
+$(driver): %: %.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpq
 $(fuzz_targets): %: %.o $(core_library)
 	$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(core_libs)
 
@@ -119,20 +125,20 @@ $(fuzz_targets): %: %.o $(core_library)
 # Each of these installs what it needs, and starts and stops what it uses.
 setup:
 	@test/bin/setup
-try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors:
+try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors check-long:
 	@PG_CONFIG='$(pg_config)' exec test/bin/$@
 
 format-check:
 	@test/bin/setup clang-format-14
 	@clang-format-14 --dry-run --Werror $(wildcard src/core/*.[ch] src/pg/*.[ch] \
 		test/core/*.[ch] test/server/*.[ch] test/server/tests/*.[ch] test/fuzz/*.[ch] \
-		test/bench/*.[ch] test/conformance/*.[ch])
+		test/bench/*.[ch] test/conformance/*.[ch] test/driver/*.[ch])
 
 FORCE:
 .PHONY: all install uninstall installdirs installcheck clean distclean \
-	maintainer-clean core server unit-tests fuzzers setup try check \
+	maintainer-clean core driver server unit-tests fuzzers setup try check \
 	check-sanitizers check-valgrind fuzz bench check-conformance check-peer \
-	check-majors format-check FORCE
+	check-majors check-long format-check FORCE
 
 else
 

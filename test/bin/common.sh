@@ -140,14 +140,16 @@ copy_tree()
 	mkdir -p "$work/tree/build/test"
 	cp -r "$root/README.md" "$root/sql" "$root/expected" "$root/test" "$work/tree/"
 	rm -rf "$work/tree/test/peer/node_modules"
-	[ -z "${VERDICT_TAP:-}" ] || cp -r "$root/build/peer" "$work/tree/build/"
+	[ "${VERDICT_TAP:-}" != peer ] || cp -r "$root/build/peer" "$work/tree/build/"
 	mkdir -p "$work/tree/build/test/server"
 	cp "$build/test/server/verdict-dev" "$work/tree/build/test/server/verdict-dev"
+	if [ -d "$build/test/driver" ]; then cp -r "$build/test/driver" "$work/tree/build/test/"; fi
 	give "$work/tree"
 }
 
-# Builds the extension, the bundled instance and the unit tests; the latter two
-# with the flags and in the folder that VERDICT_CFLAGS and VERDICT_BUILD name.
+# Builds the extension, and the bundled instance, the driver's example and the unit
+# tests; these with the flags and in the folder that VERDICT_CFLAGS and
+# VERDICT_BUILD name.
 build_all()
 {
 	local build_make=(make "-j$(nproc)" --no-print-directory -C "$root" PG_CONFIG="$pg_config")
@@ -156,7 +158,7 @@ build_all()
 	if [ -n "${VERDICT_BUILD:-}" ]; then
 		build_make+=(BUILD="$VERDICT_BUILD" CFLAGS="$VERDICT_CFLAGS")
 	fi
-	"${build_make[@]}" server unit-tests >/dev/null
+	"${build_make[@]}" server driver unit-tests >/dev/null
 }
 
 passed=0
