@@ -7,24 +7,17 @@
 #ifndef VERDICT_FUZZ_ANSWER_CHECKS_H
 #define VERDICT_FUZZ_ANSWER_CHECKS_H
 
+#include "check.h"
 #include "codec.h"
 #include "message.h"
 
 #include "verdict.pb-c.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ANSWER_MEMORY (64 * 1024 * 1024)
 
 static verdict_host host;
-
-static void
-check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 /* A refusal has a code, a message fit to be shown, and gives nothing out. */
 static void

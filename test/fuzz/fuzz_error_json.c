@@ -3,9 +3,10 @@
  *		Any bytes as the body of an error answer: never a success, never more
  *		memory than the arena may have.
  */
+#include "check.h"
 #include "connect.h"
+#include "text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -37,17 +38,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	add(&headers, "\r\n");
 
 	verdict_status_init(&status);
-	if (verdict_connect_check_answer(&headers, body, size, VERDICT_WIRE_JSON, true, 0, &arena,
-									 &error, &status))
-		abort();
-	if (status.code == VERDICT_OK || status.message[0] == '\0' ||
-		status.outcome == VERDICT_OUTCOME_APPLIED ||
-		(error.code != VERDICT_OK && (error.code != status.code || status.inferred)) ||
-		strlen(status.message) >= VERDICT_MESSAGE_SIZE || arena.used > arena.maximum)
-		abort();
+	check(!verdict_connect_check_answer(&headers, body, size, VERDICT_WIRE_JSON, true, 0, &arena,
+										&error, &status));
+	check(status.code != VERDICT_OK && status.outcome != VERDICT_OUTCOME_APPLIED);
+	check(status.message[0] != '\0');
+	check(verdict_is_text(status.message, strnlen(status.message, VERDICT_MESSAGE_SIZE)));
+	check(error.code == VERDICT_OK || (error.code == status.code && !status.inferred));
+	check(arena.used <= arena.maximum);
 	for (i = 0; i < error.detail_count; i++)
-		if (error.details[i].type[0] == '\0' || error.details[i].value == NULL)
-			abort();
+		check(error.details[i].type[0] != '\0' && error.details[i].value != NULL);
 	verdict_arena_free(&arena);
 	verdict_headers_free(&headers);
 	return 0;

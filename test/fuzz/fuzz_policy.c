@@ -15,14 +15,9 @@
 #include "../server/pool.c"
 #include "../server/text.c"
 
-extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-static void
-check(bool holds)
-{
-	if (!holds)
-		abort();
-}
+extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check_term(const policy_rule *rule, const policy_term *term)

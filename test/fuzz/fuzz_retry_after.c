@@ -5,20 +5,13 @@
  * The first four bytes are the wall clock, the rest is the value.  What is taken
  * for a date must be one for libcurl's reader too, which accepts far more.
  */
+#include "check.h"
 #include "retry.h"
 
 #include <curl/curl.h>
-#include <stdlib.h>
 #include <string.h>
 
 extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 /* Digits and nothing else. */
 static bool

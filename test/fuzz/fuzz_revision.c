@@ -6,22 +6,15 @@
  * grammar, print to a text that parses to the same, and obey the laws of
  * merging with the others.
  */
+#include "check.h"
 #include "revision.h"
 
 #include <regex.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NUMBER "(0|[1-9][0-9]*)"
 
 extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static bool
 same(const verdict_revision *a, const verdict_revision *b)
