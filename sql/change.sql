@@ -10,6 +10,7 @@ CREATE SERVER change_test FOREIGN DATA WRAPPER verdict
 	OPTIONS (instance_url :'url', wire_format :'wire');
 CREATE USER MAPPING FOR CURRENT_USER SERVER change_test OPTIONS (api_key :'key');
 SET verdict.server = 'change_test';
+SET verdict.mutation_mode = immediate;
 
 -- In and out; a change without effect succeeds and says so.
 SELECT verdict_insert_fact('owns(User:alice, Document:1)');

@@ -10,6 +10,7 @@ CREATE SERVER error_test FOREIGN DATA WRAPPER verdict
 		read_timeout_ms '2000', max_response_bytes '65536');
 CREATE USER MAPPING FOR CURRENT_USER SERVER error_test OPTIONS (api_key :'key');
 SET verdict.server = 'error_test';
+SET verdict.mutation_mode = immediate;
 
 -- What differs from run to run is left out.
 CREATE FUNCTION pg_temp.attempt(statement text, OUT state text, OUT message text, OUT detail text, OUT hint text)

@@ -21,6 +21,7 @@ SELECT verdict_authorize('User:a', 'read', 'Document:1');
 SET verdict.server = 'other_wrapper';
 SELECT verdict_authorize('User:a', 'read', 'Document:1');
 SET verdict.server = 'privilege_test';
+SET verdict.mutation_mode = immediate;
 
 -- No user mapping; with one; with a wrong key.
 CREATE USER MAPPING FOR verdict_test_owner SERVER privilege_test OPTIONS (api_key :'key');

@@ -7,6 +7,7 @@ CREATE EXTENSION IF NOT EXISTS verdict;
 CREATE SERVER instance FOREIGN DATA WRAPPER verdict OPTIONS (instance_url :'url', wire_format :'wire');
 CREATE USER MAPPING FOR CURRENT_USER SERVER instance OPTIONS (api_key :'key');
 SET verdict.server = 'instance';
+SET verdict.mutation_mode = immediate;
 
 -- What a statement fails with, without what differs from run to run.
 CREATE FUNCTION pg_temp.refusal(statement text) RETURNS text

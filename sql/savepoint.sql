@@ -9,6 +9,7 @@ CREATE SERVER savepoint_test FOREIGN DATA WRAPPER verdict
 	OPTIONS (instance_url :'url', wire_format :'wire');
 CREATE USER MAPPING FOR CURRENT_USER SERVER savepoint_test OPTIONS (api_key :'key');
 SET verdict.server = 'savepoint_test';
+SET verdict.mutation_mode = immediate;
 
 -- A transaction: one warning with the number; none after COMMIT, none without changes.
 BEGIN;

@@ -9,6 +9,7 @@ CREATE SERVER session_test FOREIGN DATA WRAPPER verdict
 	OPTIONS (instance_url :'url', wire_format :'wire', retry_owner 'none');
 CREATE USER MAPPING FOR CURRENT_USER SERVER session_test OPTIONS (api_key :'key');
 SET verdict.server = 'session_test';
+SET verdict.mutation_mode = immediate;
 
 -- One session a transaction; a fresh one in the next.
 BEGIN;

@@ -10,6 +10,7 @@ CREATE SERVER trigger_test FOREIGN DATA WRAPPER verdict
 	OPTIONS (instance_url :'url', wire_format :'wire');
 CREATE USER MAPPING FOR CURRENT_USER SERVER trigger_test OPTIONS (api_key :'key');
 SET verdict.server = 'trigger_test';
+SET verdict.mutation_mode = immediate;
 CREATE VIEW facts AS SELECT * FROM verdict_list_facts() AS fact ORDER BY fact::text;
 
 -- INSERT, UPDATE, DELETE; a NULL column is no fact.

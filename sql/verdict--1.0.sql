@@ -485,11 +485,11 @@ REVOKE EXECUTE ON FUNCTION
 --
 
 CREATE FUNCTION verdict_session(OUT session_id text, OUT consistency text, OUT revision text,
-		OUT inconsistent boolean, OUT sent_changes bigint) RETURNS record
+		OUT inconsistent boolean, OUT sent_changes bigint, OUT pending_changes bigint) RETURNS record
 	AS 'MODULE_PATHNAME', 'verdict_sql_session'
 	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION verdict_session() IS
-	'The session of this transaction with verdict.server: its id, its consistency, the revision it has observed (NULL for none), whether it has seen revisions that do not belong together, and how many changes this transaction has sent. Errors: 55000 when no server is set; 55000 and 22023 when it cannot start from verdict.revision.';
+	'The session of this transaction with verdict.server: its id, its consistency, the revision it has observed (NULL for none), whether it has seen revisions that do not belong together, how many changes this transaction has sent, and how many wait for it to end. Errors: 55000 when no server is set; 55000 and 22023 when it cannot start from verdict.revision.';
 
 CREATE FUNCTION verdict_new_session(session_id text DEFAULT NULL, consistency text DEFAULT NULL) RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_new_session'

@@ -2,41 +2,45 @@
  * change.c
  *		The one way that changes of facts and policy go.
  *
- * Everything that can raise comes before the send; after it there is only the
- * answer to be reported.  So a change that was sent is always counted, and what
- * the count knows is what the warning at a rollback says.
+ * A change is a batch that is sent now, or joins the queue of its server, whose
+ * batches are sent or written to the outbox later.  Every batch goes the same way:
+ * it is numbered, claimed in the ledger when the application has given a key, sent
+ * under its idempotency key, counted, and completed in the ledger.
+ *
+ * Everything that can raise comes before the send; after it, the count comes
+ * first.  So a change that was sent is always counted, and what the count knows is
+ * what the warning at a rollback says.
  */
 #include "change.h"
 
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "error.h"
-#include "fact.h"
+#include "ledger.h"
 #include "memory.h"
 #include "miscadmin.h"
-#include "read.h"
+#include "outbox.h"
 #include "server.h"
-#include "transaction.h"
-#include "utils/array.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
+#include "shared.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
-PG_FUNCTION_INFO_V1(verdict_sql_insert_fact);
-PG_FUNCTION_INFO_V1(verdict_sql_insert_fact_of);
-PG_FUNCTION_INFO_V1(verdict_sql_delete_fact);
-PG_FUNCTION_INFO_V1(verdict_sql_delete_fact_of);
-PG_FUNCTION_INFO_V1(verdict_sql_batch_facts);
-PG_FUNCTION_INFO_V1(verdict_sql_set_policy);
-
-/* What a change needs before its payload is known. */
-typedef struct change_call
+/* A batch on its way. */
+typedef struct change_batch
 {
-	verdict_client *client;
-	verdict_session *session;
-	verdict_key_parts parts;
-	verdict_buffer payload;
-	verdict_status status;
-} change_call;
+	verdict_transaction_server *entry;
+	Oid role;
+	verdict_method method;
+	const char *application_key;  /* NULL for none */
+	verdict_batch_number *number; /* given when the batch has been tried before */
+	const void *payload;
+	size_t payload_size;
+	uint32 changes;
+	const char *action; /* completes "could not ..." */
+	unsigned char fingerprint[VERDICT_FINGERPRINT_SIZE];
+	char key[VERDICT_KEY_MAX + 1];
+	verdict_ledger_entry claim; /* when there is an application key */
+} change_batch;
 
 /* Never the same in two processes, whatever else they have in common. */
 static uint64
@@ -51,44 +55,258 @@ process_number(void)
 	return number;
 }
 
+/* Numbers the batch, and derives what names it. */
 static void
-begin_change(change_call *call)
+name_batch(change_batch *batch)
 {
-	/* In this order, so that a standby is told of its recovery. */
-	PreventCommandDuringRecovery("a change of Verdict");
-	PreventCommandIfReadOnly("a change of Verdict");
-	PreventCommandIfParallelMode("a change of Verdict");
+	verdict_key_parts parts;
+	verdict_status status;
 
-	call->client = verdict_server_use(verdict_server_name(), GetUserId())->client;
-	call->session = verdict_transaction_session();
-	call->parts.system_identifier = GetSystemIdentifier();
-	call->parts.timeline = verdict_current_timeline();
-	call->parts.database = MyDatabaseId;
-	call->parts.process = process_number();
-	call->parts.transaction = U64FromFullTransactionId(GetTopFullTransactionId());
-	call->parts.ordinal = verdict_transaction_next_ordinal();
-	verdict_buffer_init(&call->payload, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
-	verdict_status_init(&call->status);
+	verdict_transaction_number(batch->number, batch->application_key);
+	parts.system_identifier = GetSystemIdentifier();
+	parts.timeline = verdict_current_timeline();
+	parts.database = MyDatabaseId;
+	parts.process = process_number();
+	parts.transaction = U64FromFullTransactionId(GetTopFullTransactionId());
+	parts.ordinal = batch->number->ordinal;
+	parts.method = verdict_method_name(batch->method);
+	parts.payload = batch->payload;
+	parts.payload_size = batch->payload_size;
+
+	verdict_status_init(&status);
+	if (!verdict_key_derive(&parts, batch->key, &status) ||
+		!verdict_fingerprint(parts.method, batch->payload, batch->payload_size, batch->fingerprint,
+							 &status))
+		verdict_report_change_failure(&status, batch->action);
 }
 
-/* "encoded" is what the encoder returned; "count" is how many changes it is. */
-static uint32
-send_change(change_call *call, verdict_method method, bool encoded, size_t count,
-			const char *action)
+/*
+ * Claims the batch under the application's key, if it has one.  False when it was
+ * made before; *changed is then what it changed, 0 when nobody knows.
+ */
+static bool
+claim_batch(change_batch *batch, uint32 *changed)
 {
-	char key[VERDICT_KEY_MAX + 1];
-	uint32 changed = 0;
+	char revision[VERDICT_REVISION_MAX_TEXT + 1];
+	int64 recorded;
+	verdict_status status;
 
-	call->parts.method = verdict_method_name(method);
-	call->parts.payload = call->payload.bytes;
-	call->parts.payload_size = call->payload.size;
-	if (!encoded || !verdict_key_derive(&call->parts, key, &call->status) ||
-		!verdict_client_mutate(call->client, call->session, method, call->payload.bytes,
-							   call->payload.size, key, 0, &changed, &call->status))
-		verdict_report_change_failure(&call->status, action);
-	verdict_transaction_changes_sent(count);
-	verdict_buffer_free(&call->payload);
+	if (batch->application_key == NULL)
+		return true;
+
+	batch->claim.server = batch->entry->name;
+	batch->claim.role = batch->role;
+	batch->claim.method = batch->method;
+	batch->claim.fingerprint = batch->fingerprint;
+	verdict_ledger_key(batch->application_key, batch->number->claim, batch->claim.key);
+	if (verdict_ledger_claim(&batch->claim, &recorded, revision))
+		return true;
+
+	verdict_status_init(&status);
+	if (revision[0] != '\0' &&
+		!verdict_session_observe(verdict_transaction_session_with(batch->entry), revision, &status))
+		verdict_report_failure(&status, "observe the revision of the change that was made before");
+	*changed = (uint32) Max(recorded, 0);
+	return false;
+}
+
+/* Sends the batch; raises unless it was applied.  Returns what it has changed. */
+static uint32
+send_batch(change_batch *batch)
+{
+	const verdict_server *server = verdict_server_use(batch->entry->name, batch->role);
+	verdict_session *session = verdict_transaction_session_with(batch->entry);
+	Oid oid = server->oid;
+	uint32 changed;
+	verdict_status status;
+
+	batch->entry->direct = true;
+	if (!verdict_client_mutate(server->client, session, batch->method, batch->payload,
+							   batch->payload_size, batch->key, 0, &changed, &status))
+	{
+		if (status.outcome == VERDICT_OUTCOME_MAYBE_APPLIED)
+			verdict_transaction_maybe_sent(batch->changes);
+		verdict_report_change_failure(&status, batch->action);
+	}
+	verdict_shared_publish(oid, &session->observed);
 	return changed;
+}
+
+/* Completes what claim_batch() began. */
+static void
+record_batch(const change_batch *batch, uint32 changed)
+{
+	char revision[VERDICT_REVISION_MAX_TEXT + 1];
+
+	if (batch->application_key == NULL)
+		return;
+	verdict_revision_print(&verdict_transaction_session_with(batch->entry)->observed, revision);
+	verdict_ledger_record(&batch->claim, changed, revision);
+}
+
+/* The change of one call, in immediate mode. */
+static uint32
+send_at_once(change_batch *batch)
+{
+	uint32 changed;
+
+	name_batch(batch);
+	if (!claim_batch(batch, &changed))
+		return changed;
+	changed = send_batch(batch);
+	verdict_transaction_sent(GetCurrentTransactionNestLevel(), batch->changes);
+	record_batch(batch, changed);
+	return changed;
+}
+
+/* The head of the queue as a batch on its way. */
+static void
+take_head(verdict_transaction_server *entry, verdict_pending_batch *head, change_batch *batch)
+{
+	batch->entry = entry;
+	batch->role = head->role;
+	batch->method = head->method;
+	batch->application_key = head->application_key;
+	batch->number = &head->number;
+	batch->payload = verdict_pending_payload(&entry->pending, head);
+	batch->payload_size = head->size;
+	batch->changes = head->changes;
+	batch->action =
+		head->method == VERDICT_METHOD_SET_POLICY ? "set the policy" : "change the facts";
+	name_batch(batch);
+}
+
+static void
+send_head(verdict_transaction_server *entry, verdict_pending_batch *head)
+{
+	change_batch batch;
+	uint32 changed;
+
+	take_head(entry, head, &batch);
+	if (!claim_batch(&batch, &changed))
+	{
+		verdict_pending_remove(&entry->pending, NULL);
+		return;
+	}
+	changed = send_batch(&batch);
+	verdict_pending_remove(&entry->pending, verdict_transaction_sent);
+	record_batch(&batch, changed);
+}
+
+static void
+say_who_delivers(void)
+{
+	static bool said = false;
+
+	if (said || verdict_shared_active())
+		return;
+	said = true;
+	ereport(NOTICE, (errmsg("no worker delivers the outbox of Verdict"),
+					 errdetail("The library verdict is not in shared_preload_libraries."),
+					 errhint("Add it there and restart, or deliver with CALL verdict_deliver().")));
+}
+
+static void
+write_head(verdict_transaction_server *entry, verdict_pending_batch *head)
+{
+	change_batch batch;
+	verdict_outbox_batch row;
+	uint32 changed;
+
+	take_head(entry, head, &batch);
+	if (claim_batch(&batch, &changed))
+	{
+		say_who_delivers();
+		entry->oid = verdict_server_find(entry->name, batch.role)->oid;
+		verdict_shared_announce(entry->oid);
+		row.server = entry->name;
+		row.role = batch.role;
+		row.method = batch.method;
+		row.changes = batch.changes;
+		row.payload = batch.payload;
+		row.payload_size = batch.payload_size;
+		row.key = batch.key;
+		row.fingerprint = batch.fingerprint;
+		row.ledger_key = batch.application_key == NULL ? NULL : batch.claim.key;
+		verdict_outbox_write(&row);
+		entry->rows++;
+		verdict_transaction_row_written();
+	}
+	verdict_pending_remove(&entry->pending, NULL);
+}
+
+/* Sends or writes everything that is pending for a server. */
+static void
+empty_queue(verdict_transaction_server *entry)
+{
+	MemoryContext context;
+	MemoryContext caller;
+	verdict_pending_batch *head = verdict_pending_head(&entry->pending);
+
+	if (head == NULL)
+		return;
+	verdict_transaction_enter_level();
+	context = AllocSetContextCreate(CurrentMemoryContext, "verdict batch", ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	for (; head != NULL; head = verdict_pending_head(&entry->pending))
+	{
+		if (entry->outbox)
+			write_head(entry, head);
+		else
+			send_head(entry, head);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+void
+verdict_change_flush(verdict_transaction_server *server)
+{
+	if (!server->outbox)
+		empty_queue(server);
+}
+
+void
+verdict_change_before_commit(bool prepare)
+{
+	verdict_transaction_server *entry;
+	bool pushed = false;
+
+	for (entry = verdict_transaction_servers(); entry != NULL; entry = entry->next)
+	{
+		if (prepare && !entry->outbox && !verdict_pending_is_empty(&entry->pending))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot PREPARE a transaction with pending changes of Verdict"),
+					 errdetail("They would have to be sent before it is known how the transaction "
+							   "ends."),
+					 errhint("Make the changes with verdict.mutation_mode = outbox.")));
+	}
+
+	if (!ActiveSnapshotSet())
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		pushed = true;
+	}
+	/* What can still be undone goes first. */
+	for (entry = verdict_transaction_servers(); entry != NULL; entry = entry->next)
+	{
+		if (entry->outbox)
+			empty_queue(entry);
+	}
+	for (entry = verdict_transaction_servers(); entry != NULL; entry = entry->next)
+	{
+		verdict_change_flush(entry);
+		verdict_pending_close(&entry->pending);
+	}
+	if (pushed)
+		PopActiveSnapshot();
+
+	entry = verdict_transaction_find(verdict_setting_server);
+	if (!prepare && verdict_setting_commit_wait > 0 && verdict_transaction_rows() > 0)
+		verdict_shared_expect(U64FromFullTransactionId(GetTopFullTransactionId()),
+							  verdict_transaction_rows(), entry == NULL ? InvalidOid : entry->oid);
 }
 
 /* Says it in SQL's terms, before anything depends on the server. */
@@ -102,141 +320,183 @@ require_ground(const verdict_fact *fact)
 								  fact->predicate)));
 }
 
-uint32
-verdict_change_facts(const verdict_change *changes, size_t count)
+static void
+require_one_order(const verdict_transaction_server *entry)
 {
-	change_call call;
+	if (verdict_pending_is_empty(&entry->pending) && entry->rows == 0 && !entry->direct)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+		 errmsg("verdict.mutation_mode cannot change between outbox and another mode within a "
+				"transaction that has made changes"),
+		 errdetail("Changes of the outbox are sent after commit and all others before it: their "
+				   "order would be lost.")));
+}
+
+/* What every change begins with: the entry of its server, and the server itself. */
+static verdict_transaction_server *
+begin_change(Oid role, const verdict_server **server)
+{
+	bool outbox = verdict_setting_mutation_mode == VERDICT_MODE_OUTBOX;
+	verdict_transaction_server *entry;
+
+	/* In this order, so that a standby is told of its recovery. */
+	PreventCommandDuringRecovery("a change of Verdict");
+	PreventCommandIfReadOnly("a change of Verdict");
+	PreventCommandIfParallelMode("a change of Verdict");
+
+	entry = verdict_transaction_current();
+	*server = verdict_server_find(entry->name, role);
+	if (entry->outbox != outbox)
+	{
+		require_one_order(entry);
+		entry->outbox = outbox;
+	}
+	verdict_transaction_enter_level();
+	return entry;
+}
+
+static const char *
+application_key(void)
+{
+	const char *key = verdict_setting_idempotency_key;
+
+	return key == NULL || key[0] == '\0' ? NULL : key;
+}
+
+/* Sends a request now, or queues it; true when it was sent. */
+static bool
+hand_over(verdict_transaction_server *entry, int batch_size, change_batch *batch, uint32 *changed)
+{
+	verdict_batch_number number = {0};
+
+	batch->entry = entry;
+	batch->application_key = application_key();
+	if (verdict_setting_mutation_mode != VERDICT_MODE_IMMEDIATE)
+	{
+		verdict_pending_append(&entry->pending, batch->role, batch->method, batch->application_key,
+							   batch->payload, batch->payload_size, batch_size);
+		if (entry->outbox && verdict_pending_is_full(&entry->pending, batch_size))
+			empty_queue(entry);
+		return false;
+	}
+	verdict_change_flush(entry);
+	batch->number = &number;
+	*changed = send_at_once(batch);
+	return true;
+}
+
+static void
+require_encoded(bool encoded, const verdict_status *status, const char *action)
+{
+	if (!encoded)
+		verdict_report_change_failure(status, action);
+}
+
+/* One change as an element of a batch, into the queue. */
+static void
+queue_fact(verdict_transaction_server *entry, int batch_size, Oid role,
+		   const verdict_change *change, verdict_buffer *payload)
+{
+	change_batch batch;
+	uint32 changed;
+	verdict_status status;
+
+	verdict_buffer_reset(payload);
+	verdict_status_init(&status);
+	require_encoded(verdict_encode_batch(payload, VERDICT_WIRE_BINARY, change, 1, &status), &status,
+					"change the facts");
+	batch.role = role;
+	batch.method = VERDICT_METHOD_BATCH_FACTS;
+	batch.payload = payload->bytes;
+	batch.payload_size = payload->size;
+	hand_over(entry, batch_size, &batch, &changed);
+}
+
+static uint32
+send_facts(verdict_transaction_server *entry, int batch_size, Oid role,
+		   const verdict_change *changes, size_t count, verdict_buffer *payload)
+{
+	change_batch batch;
+	uint32 changed = 0;
+	verdict_status status;
 	bool encoded;
-	verdict_method method;
-	const char *action;
 
-	if (count == 0)
-		return 0;
-	for (size_t i = 0; i < count; i++)
-		require_ground(&changes[i].fact);
-
-	begin_change(&call);
+	verdict_status_init(&status);
 	if (count == 1)
 	{
-		method = changes->insert ? VERDICT_METHOD_INSERT_FACT : VERDICT_METHOD_DELETE_FACT;
-		action = changes->insert ? "insert the fact" : "delete the fact";
-		encoded =
-			verdict_encode_fact(&call.payload, VERDICT_WIRE_BINARY, &changes->fact, &call.status);
+		batch.method = changes->insert ? VERDICT_METHOD_INSERT_FACT : VERDICT_METHOD_DELETE_FACT;
+		batch.action = changes->insert ? "insert the fact" : "delete the fact";
+		encoded = verdict_encode_fact(payload, VERDICT_WIRE_BINARY, &changes->fact, &status);
 	}
 	else
 	{
-		method = VERDICT_METHOD_BATCH_FACTS;
-		action = "change the facts";
-		encoded =
-			verdict_encode_batch(&call.payload, VERDICT_WIRE_BINARY, changes, count, &call.status);
+		batch.method = VERDICT_METHOD_BATCH_FACTS;
+		batch.action = "change the facts";
+		encoded = verdict_encode_batch(payload, VERDICT_WIRE_BINARY, changes, count, &status);
 	}
-	return send_change(&call, method, encoded, count, action);
+	require_encoded(encoded, &status, batch.action);
+	batch.role = role;
+	batch.payload = payload->bytes;
+	batch.payload_size = payload->size;
+	batch.changes = (uint32) count;
+	hand_over(entry, batch_size, &batch, &changed);
+	return changed;
 }
 
-void
+bool
+verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint32 *changed)
+{
+	bool immediate = verdict_setting_mutation_mode == VERDICT_MODE_IMMEDIATE;
+	verdict_transaction_server *entry;
+	const verdict_server *server;
+	int batch_size;
+	verdict_buffer payload;
+
+	*changed = 0;
+	if (count == 0)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		require_ground(&changes[i].fact);
+
+	entry = begin_change(role, &server);
+	batch_size = server->batch_size;
+	verdict_buffer_init(&payload, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	if (immediate)
+		*changed = send_facts(entry, batch_size, role, changes, count, &payload);
+	else
+	{
+		for (size_t i = 0; i < count; i++)
+			queue_fact(entry, batch_size, role, &changes[i], &payload);
+	}
+	verdict_buffer_free(&payload);
+	return immediate;
+}
+
+bool
 verdict_change_policy(const char *policy)
 {
-	change_call call;
-	bool encoded;
+	verdict_transaction_server *entry;
+	const verdict_server *server;
+	verdict_buffer payload;
+	change_batch batch;
+	uint32 changed;
+	verdict_status status;
+	bool sent;
 
-	begin_change(&call);
-	encoded = verdict_encode_set_policy(&call.payload, VERDICT_WIRE_BINARY, policy, &call.status);
-	send_change(&call, VERDICT_METHOD_SET_POLICY, encoded, 1, "set the policy");
-}
-
-static Datum
-change_one(const verdict_fact *fact, bool insert)
-{
-	verdict_change change = {.insert = insert, .fact = *fact};
-
-	return BoolGetDatum(verdict_change_facts(&change, 1) > 0);
-}
-
-static Datum
-change_argument(FunctionCallInfo fcinfo, bool insert)
-{
-	verdict_require_argument(fcinfo, 0, "fact");
-	return change_one(verdict_fact_from_datum(PG_GETARG_DATUM(0)), insert);
-}
-
-static Datum
-change_arguments(FunctionCallInfo fcinfo, bool insert)
-{
-	verdict_require_argument(fcinfo, 0, "predicate");
-	return change_one(verdict_fact_from_arguments(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(0)), 1),
-					  insert);
-}
-
-Datum
-verdict_sql_insert_fact(PG_FUNCTION_ARGS)
-{
-	return change_argument(fcinfo, true);
-}
-
-Datum
-verdict_sql_insert_fact_of(PG_FUNCTION_ARGS)
-{
-	return change_arguments(fcinfo, true);
-}
-
-Datum
-verdict_sql_delete_fact(PG_FUNCTION_ARGS)
-{
-	return change_argument(fcinfo, false);
-}
-
-Datum
-verdict_sql_delete_fact_of(PG_FUNCTION_ARGS)
-{
-	return change_arguments(fcinfo, false);
-}
-
-/* Writes the facts of an array to "changes". */
-static void
-take_facts(const Datum *facts, const bool *nulls, int count, bool insert, const char *name,
-		   verdict_change *changes)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (nulls[i])
-			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-							errmsg("element %d of argument \"%s\" must not be null", i + 1, name)));
-		changes[i].insert = insert;
-		changes[i].fact = *verdict_fact_from_datum(facts[i]);
-	}
-}
-
-Datum
-verdict_sql_batch_facts(PG_FUNCTION_ARGS)
-{
-	static const char *const names[] = {"inserts", "deletes"};
-	Datum *facts[2];
-	bool *nulls[2];
-	int counts[2];
-	size_t count;
-	verdict_change *changes;
-
-	for (int i = 0; i < 2; i++)
-	{
-		ArrayType *array;
-
-		verdict_require_argument(fcinfo, i, names[i]);
-		array = PG_GETARG_ARRAYTYPE_P(i);
-		deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, &facts[i], &nulls[i],
-						  &counts[i]);
-	}
-
-	count = (size_t) counts[0] + (size_t) counts[1];
-	changes = palloc_extended(Max(count, 1) * sizeof(verdict_change), MCXT_ALLOC_HUGE);
-	take_facts(facts[0], nulls[0], counts[0], true, names[0], changes);
-	take_facts(facts[1], nulls[1], counts[1], false, names[1], changes + counts[0]);
-	PG_RETURN_INT64((int64) verdict_change_facts(changes, count));
-}
-
-Datum
-verdict_sql_set_policy(PG_FUNCTION_ARGS)
-{
-	verdict_require_argument(fcinfo, 0, "policy");
-	verdict_change_policy(verdict_text_argument(fcinfo, 0));
-	PG_RETURN_VOID();
+	batch.role = GetUserId();
+	entry = begin_change(batch.role, &server);
+	batch.method = VERDICT_METHOD_SET_POLICY;
+	batch.action = "set the policy";
+	verdict_buffer_init(&payload, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	verdict_status_init(&status);
+	require_encoded(verdict_encode_set_policy(&payload, VERDICT_WIRE_BINARY, policy, &status),
+					&status, batch.action);
+	batch.payload = payload.bytes;
+	batch.payload_size = payload.size;
+	batch.changes = 1;
+	sent = hand_over(entry, server->batch_size, &batch, &changed);
+	verdict_buffer_free(&payload);
+	return sent;
 }

@@ -1,20 +1,40 @@
 /*
  * change.h
  *		The one way that changes go, whatever asks for them.
+ *
+ * verdict.mutation_mode decides when a change is sent:
+ *	- immediate: in the call;
+ *	- deferred: with all others of the transaction, before the first read that has
+ *	  to see them, else just before commit;
+ *	- outbox: after commit, by whoever delivers the rows of verdict_outbox.
  */
 #ifndef VERDICT_PG_CHANGE_H
 #define VERDICT_PG_CHANGE_H
 
 #include "verdict.h"
 
-/*
- * Hands changes of facts over, in order, applied whole or not at all.  In
- * immediate mode they are sent now; returns how many had an effect.  Raises
- * 25006 in a read-only transaction or during recovery.
- */
-extern uint32 verdict_change_facts(const verdict_change *changes, size_t count);
+#include "transaction.h"
 
-/* The same for the policy. */
-extern void verdict_change_policy(const char *policy);
+/*
+ * Hands changes of facts over, in order, with the user mapping of a role (usually
+ * GetUserId()).  True when they were sent and answered, applied whole or not at
+ * all; *changed is then how many had an effect.  Raises 25006 in a read-only
+ * transaction and during recovery, 55000 for modes that do not mix.
+ */
+extern bool
+verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint32 *changed);
+
+/* The same for the policy, as the current user. */
+extern bool verdict_change_policy(const char *policy);
+
+/* Sends what is pending for a server: a read is coming that has to see it. */
+extern void verdict_change_flush(verdict_transaction_server *server);
+
+/*
+ * In XACT_EVENT_PRE_COMMIT and XACT_EVENT_PRE_PREPARE: sends what is pending, or
+ * writes it to the outbox.  Before PREPARE TRANSACTION pending changes that are
+ * not for the outbox are refused (0A000).
+ */
+extern void verdict_change_before_commit(bool prepare);
 
 #endif /* VERDICT_PG_CHANGE_H */

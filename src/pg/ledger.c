@@ -3,31 +3,21 @@
  *		verdict_ledger: what has been done under the keys of applications.
  *
  * Invariants
- *	- Everything runs as the table's owner, in statements whose names and
- *	  operators all carry their schema: whoever makes a change needs no right on
- *	  the table, and nothing on his search_path gets to run as its owner.
  *	- An entry is claimed in the caller's own transaction, so it is there exactly
  *	  when the transaction is.  Whoever comes second waits for the first in the
  *	  unique index, as for any other row, and what the wait ends with is what the
  *	  isolation level makes of it.
  *	- The text of an application's key is hashed before it gets here.
- *	- Nobody's memory grows: a plan for each statement is kept and replaced when
- *	  the table it was made for is another one.
  */
 #include "ledger.h"
 
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "error.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
-#include "outbox.h"
+#include "statement.h"
 #include "read.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_prune_ledger);
@@ -40,38 +30,28 @@ PG_FUNCTION_INFO_V1(verdict_sql_prune_ledger);
 	"key OPERATOR(pg_catalog.=) $1 AND server OPERATOR(pg_catalog.=) $2 "                          \
 	"AND caller OPERATOR(pg_catalog.=) $3 AND method OPERATOR(pg_catalog.=) $4"
 
-typedef struct statement
-{
-	const char *text; /* with the names of the ledger and, if need be, the outbox */
-	int parameters;
-	Oid types[6];
-
-	/* The plan and what it was made for. */
-	SPIPlanPtr plan;
-	Oid relation;
-	NameData schema;
-} statement;
-
-static statement claim_statement = {
-	.text = "INSERT INTO %s (key, server, caller, method, fingerprint, recorded_at) "
-			"VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+static verdict_statement claim_statement = {
+	.text =
+		"INSERT INTO %1$s.verdict_ledger (key, server, caller, method, fingerprint, recorded_at) "
+		"VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
 	.parameters = 6,
 	.types = {BYTEAOID, TEXTOID, REGROLEOID, TEXTOID, BYTEAOID, TIMESTAMPTZOID}};
 
-static statement look_statement = {.text = "SELECT fingerprint, changed, revision FROM %s "
-										   "WHERE " IDENTITY,
-								   .parameters = 4,
-								   .types = {BYTEAOID, TEXTOID, REGROLEOID, TEXTOID}};
+static verdict_statement look_statement = {
+	.text = "SELECT fingerprint, changed, revision FROM %1$s.verdict_ledger "
+			"WHERE " IDENTITY,
+	.parameters = 4,
+	.types = {BYTEAOID, TEXTOID, REGROLEOID, TEXTOID}};
 
-static statement record_statement = {
-	.text = "UPDATE %s SET changed = $5, revision = $6 WHERE " IDENTITY,
+static verdict_statement record_statement = {
+	.text = "UPDATE %1$s.verdict_ledger SET changed = $5, revision = $6 WHERE " IDENTITY,
 	.parameters = 6,
 	.types = {BYTEAOID, TEXTOID, REGROLEOID, TEXTOID, INT8OID, TEXTOID}};
 
 /* What still waits in the outbox has to be found when its answer comes. */
-static statement prune_statement = {
-	.text = "DELETE FROM %s AS ledger WHERE recorded_at OPERATOR(pg_catalog.<) $1 "
-			"AND NOT EXISTS (SELECT FROM %s AS outbox "
+static verdict_statement prune_statement = {
+	.text = "DELETE FROM %1$s.verdict_ledger AS ledger WHERE recorded_at OPERATOR(pg_catalog.<) $1 "
+			"AND NOT EXISTS (SELECT FROM %1$s.verdict_outbox AS outbox "
 			"WHERE outbox.ledger_key OPERATOR(pg_catalog.=) ledger.key "
 			"AND outbox.server OPERATOR(pg_catalog.=) ledger.server "
 			"AND outbox.role OPERATOR(pg_catalog.=) ledger.caller "
@@ -79,121 +59,10 @@ static statement prune_statement = {
 	.parameters = 1,
 	.types = {TIMESTAMPTZOID}};
 
-/* What a statement runs in. */
-typedef struct ledger_call
-{
-	Oid relation;
-	const char *schema;
-	Oid user;
-	int security;
-	bool snapshot;
-} ledger_call;
-
-static Oid
-relation_owner(Oid relation)
-{
-	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid owner;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
-/*
- * An error between the two needs no care: the (sub)transaction that it ends gives
- * back the user, the snapshot and what SPI holds.
- */
-static void
-begin_call(ledger_call *call)
-{
-	Oid owner = InvalidOid;
-
-	call->relation = verdict_extension_relation("verdict_ledger");
-	if (OidIsValid(call->relation))
-		owner = relation_owner(call->relation);
-	if (!OidIsValid(owner))
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						errmsg("extension \"verdict\" is not installed in this database"),
-						errdetail("Idempotency keys are kept in its table verdict_ledger."),
-						errhint("Run CREATE EXTENSION verdict.")));
-	call->schema = get_namespace_name(get_rel_namespace(call->relation));
-
-	/* A commit callback has none. */
-	call->snapshot = !ActiveSnapshotSet();
-	if (call->snapshot)
-		PushActiveSnapshot(GetTransactionSnapshot());
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	GetUserIdAndSecContext(&call->user, &call->security);
-	SetUserIdAndSecContext(owner, call->security | SECURITY_LOCAL_USERID_CHANGE |
-									  SECURITY_RESTRICTED_OPERATION | SECURITY_NOFORCE_RLS);
-}
-
-static void
-end_call(const ledger_call *call)
-{
-	SetUserIdAndSecContext(call->user, call->security);
-	SPI_finish();
-	if (call->snapshot)
-		PopActiveSnapshot();
-}
-
-/* Makes the statement's plan, unless it has the right one. */
-static void
-prepare(const ledger_call *call, statement *statement)
-{
-	char *text;
-	SPIPlanPtr plan;
-
-	if (statement->plan != NULL && statement->relation == call->relation &&
-		strcmp(NameStr(statement->schema), call->schema) == 0)
-		return;
-
-	text = psprintf(statement->text, quote_qualified_identifier(call->schema, "verdict_ledger"),
-					quote_qualified_identifier(call->schema, "verdict_outbox"));
-	plan = SPI_prepare(text, statement->parameters, statement->types);
-	if (plan == NULL)
-		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
-	if (statement->plan != NULL)
-		SPI_freeplan(statement->plan);
-	statement->plan = NULL;
-	if (SPI_keepplan(plan) != 0)
-		elog(ERROR, "SPI_keepplan failed");
-	statement->plan = plan;
-	statement->relation = call->relation;
-	namestrcpy(&statement->schema, call->schema);
-}
-
-/* Runs it with the snapshot that a statement of the caller would get now. */
-static uint64
-run(const ledger_call *call, statement *statement, Datum *values, const char *nulls, int expected)
-{
-	int result;
-
-	prepare(call, statement);
-	result = SPI_execute_plan(statement->plan, values, nulls, false, 0);
-	if (result != expected)
-		elog(ERROR, "a statement on verdict_ledger failed: %s", SPI_result_code_string(result));
-	return SPI_processed;
-}
-
-static Datum
-bytes_datum(const unsigned char *bytes, size_t size)
-{
-	bytea *datum = palloc(VARHDRSZ + size);
-
-	SET_VARSIZE(datum, VARHDRSZ + size);
-	memcpy(VARDATA(datum), bytes, size);
-	return PointerGetDatum(datum);
-}
-
 static void
 identity_values(const verdict_ledger_entry *entry, Datum *values)
 {
-	values[0] = bytes_datum(entry->key, VERDICT_LEDGER_KEY_SIZE);
+	values[0] = verdict_bytes_datum(entry->key, VERDICT_LEDGER_KEY_SIZE);
 	values[1] = CStringGetTextDatum(entry->server);
 	values[2] = ObjectIdGetDatum(entry->role);
 	values[3] = CStringGetTextDatum(verdict_method_name(entry->method));
@@ -248,20 +117,20 @@ verdict_ledger_key(const char *application_key, uint64 number, unsigned char *ke
 bool
 verdict_ledger_claim(const verdict_ledger_entry *entry, int64 *changed, char *revision)
 {
-	ledger_call call;
+	verdict_statement_call call;
 	Datum values[6];
 	bool ours;
 
-	begin_call(&call);
+	verdict_statement_begin(&call, "verdict_ledger");
 	identity_values(entry, values);
-	values[4] = bytes_datum(entry->fingerprint, VERDICT_FINGERPRINT_SIZE);
+	values[4] = verdict_bytes_datum(entry->fingerprint, VERDICT_FINGERPRINT_SIZE);
 	values[5] = TimestampTzGetDatum(GetCurrentTimestamp());
 	for (;;)
 	{
-		ours = run(&call, &claim_statement, values, NULL, SPI_OK_INSERT) > 0;
+		ours = verdict_statement_run(&call, &claim_statement, values, NULL, SPI_OK_INSERT) > 0;
 		if (ours)
 			break;
-		if (run(&call, &look_statement, values, NULL, SPI_OK_SELECT) > 0)
+		if (verdict_statement_run(&call, &look_statement, values, NULL, SPI_OK_SELECT) > 0)
 		{
 			replay(entry, changed, revision);
 			break;
@@ -269,18 +138,18 @@ verdict_ledger_claim(const verdict_ledger_entry *entry, int64 *changed, char *re
 		/* It was pruned in between. */
 		CHECK_FOR_INTERRUPTS();
 	}
-	end_call(&call);
+	verdict_statement_end(&call);
 	return ours;
 }
 
 void
 verdict_ledger_record(const verdict_ledger_entry *entry, int64 changed, const char *revision)
 {
-	ledger_call call;
+	verdict_statement_call call;
 	Datum values[6];
 	char nulls[6] = {' ', ' ', ' ', ' ', ' ', ' '};
 
-	begin_call(&call);
+	verdict_statement_begin(&call, "verdict_ledger");
 	identity_values(entry, values);
 	values[4] = Int64GetDatum(changed);
 	if (changed < 0)
@@ -292,8 +161,8 @@ verdict_ledger_record(const verdict_ledger_entry *entry, int64 changed, const ch
 		values[5] = (Datum) 0;
 		nulls[5] = 'n';
 	}
-	run(&call, &record_statement, values, nulls, SPI_OK_UPDATE);
-	end_call(&call);
+	verdict_statement_run(&call, &record_statement, values, nulls, SPI_OK_UPDATE);
+	verdict_statement_end(&call);
 }
 
 /*
@@ -326,14 +195,14 @@ older_than(const Interval *retention)
 Datum
 verdict_sql_prune_ledger(PG_FUNCTION_ARGS)
 {
-	ledger_call call;
+	verdict_statement_call call;
 	Datum cutoff;
 	uint64 removed;
 
 	verdict_require_argument(fcinfo, 0, "retention");
 	cutoff = TimestampTzGetDatum(older_than(PG_GETARG_INTERVAL_P(0)));
-	begin_call(&call);
-	removed = run(&call, &prune_statement, &cutoff, NULL, SPI_OK_DELETE);
-	end_call(&call);
+	verdict_statement_begin(&call, "verdict_ledger");
+	removed = verdict_statement_run(&call, &prune_statement, &cutoff, NULL, SPI_OK_DELETE);
+	verdict_statement_end(&call);
 	PG_RETURN_INT64((int64) removed);
 }

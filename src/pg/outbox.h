@@ -17,9 +17,9 @@ typedef struct verdict_outbox_batch
 	uint32 changes; /* how many changes the payload holds */
 	const void *payload;
 	size_t payload_size;
-	const char *key;					  /* the Idempotency-Key of every attempt */
-	const unsigned char *fingerprint;	  /* VERDICT_FINGERPRINT_SIZE bytes */
-	const unsigned char *ledger_key;	  /* as verdict_ledger.key has it, or NULL */
+	const char *key;				  /* the Idempotency-Key of every attempt */
+	const unsigned char *fingerprint; /* VERDICT_FINGERPRINT_SIZE bytes */
+	const unsigned char *ledger_key;  /* as verdict_ledger.key has it, or NULL */
 } verdict_outbox_batch;
 
 /*
@@ -29,11 +29,5 @@ typedef struct verdict_outbox_batch
  * 55000 when the extension's objects are not there.
  */
 extern void verdict_outbox_write(const verdict_outbox_batch *batch);
-
-/*
- * A relation of the extension by name, such as "verdict_outbox"; InvalidOid when
- * it does not exist (any more).  For the schema: get_rel_namespace().
- */
-extern Oid verdict_extension_relation(const char *name);
 
 #endif /* VERDICT_PG_OUTBOX_H */

@@ -18,6 +18,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
+#include "change.h"
 #include "error.h"
 #include "identity.h"
 #include "memory.h"
@@ -77,10 +78,20 @@ verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 void
 verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_read *read)
 {
+	verdict_transaction_server *server;
+	verdict_consistency consistency;
+
 	read->options.consistency = verdict_consistency_argument(fcinfo, consistency_argument);
 	read->options.deadline_ms = 0;
-	read->client = verdict_server_use(verdict_server_name(), GetUserId())->client;
-	read->session = verdict_transaction_session();
+	server = verdict_transaction_current();
+	read->session = verdict_transaction_session_with(server);
+	consistency = read->options.consistency == VERDICT_CONSISTENCY_DEFAULT
+					  ? read->session->consistency
+					  : read->options.consistency;
+	/* An eventual read asks for nothing, not even for what this transaction did. */
+	if (consistency != VERDICT_CONSISTENCY_EVENTUAL)
+		verdict_change_flush(server);
+	read->client = verdict_server_use(server->name, GetUserId())->client;
 }
 
 verdict_rows *

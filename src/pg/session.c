@@ -39,10 +39,11 @@ observed_revision(const verdict_session *session, Datum *revision)
 Datum
 verdict_sql_session(PG_FUNCTION_ARGS)
 {
-	const verdict_session *session = verdict_transaction_session();
+	verdict_transaction_server *server = verdict_transaction_current();
+	const verdict_session *session = verdict_transaction_session_with(server);
 	TupleDesc descriptor;
-	Datum values[5];
-	bool nulls[5] = {false};
+	Datum values[6];
+	bool nulls[6] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
 		descriptor->natts != lengthof(values))
@@ -54,6 +55,7 @@ verdict_sql_session(PG_FUNCTION_ARGS)
 	nulls[2] = !observed_revision(session, &values[2]);
 	values[3] = BoolGetDatum(session->inconsistent);
 	values[4] = Int64GetDatum((int64) verdict_transaction_changes());
+	values[5] = Int64GetDatum((int64) verdict_pending_changes(&server->pending));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }
 

@@ -1,40 +1,39 @@
 /*
  * transaction.c
- *		The session of a transaction, and what has to be undone when it ends.
+ *		What a transaction has to do with each server, and what has to be undone
+ *		when it ends.
  *
  * Invariants
- *	- A session begins with the first call to its server and ends with the
- *	  top-level transaction.  A savepoint's rollback takes nothing of it back:
- *	  what was seen was seen, and an ordinal that was used stays used.
+ *	- An entry begins with the first call to its server and ends with the top-level
+ *	  transaction.  A savepoint's rollback takes nothing of a session back: what was
+ *	  seen was seen, and an ordinal that was used stays used.
  *	- No revision crosses from the session of one server to that of another: it
  *	  would mean nothing there, and make the other's answers seem inconsistent.
- *	- "levels" has an entry for each subtransaction in which a change was about
- *	  to be sent, innermost first; it is made before the send, so that nothing
- *	  has to be allocated afterwards.
+ *	- "levels" has an entry for each subtransaction in which a change was about to
+ *	  be queued or sent, innermost first; it is made before, so that nothing has to
+ *	  be allocated afterwards.  Every mark of a queue (pending.c) has its entry.
  *	- The callbacks do nothing unless "used" says that this transaction has met
- *	  this file, and never raise an error when a transaction aborts.
+ *	  this file.  What may fail is done before the commit; after it, and when a
+ *	  transaction aborts, nothing raises an error.
  */
 #include "transaction.h"
 
 #include "access/xact.h"
+#include "change.h"
 #include "error.h"
 #include "server.h"
+#include "shared.h"
 #include "utils/memutils.h"
 #include "wait.h"
 
 /* All kinds of entry live in TopTransactionContext. */
-typedef struct server_session
-{
-	struct server_session *next;
-	verdict_session session;
-	char server[FLEXIBLE_ARRAY_MEMBER]; /* its name, as verdict.server has it */
-} server_session;
-
 typedef struct sent_level
 {
 	struct sent_level *next;
-	int nesting;	/* level of the subtransaction */
-	uint64 changes; /* sent in it, its committed children included */
+	int nesting;		  /* level of the subtransaction */
+	uint64 changes;		  /* sent in it, its committed children included */
+	uint64 maybe_changes; /* of which it is not known */
+	uint32 rows;		  /* written to the outbox */
 } sent_level;
 
 typedef struct held_rows
@@ -44,50 +43,68 @@ typedef struct held_rows
 	verdict_rows *rows;
 } held_rows;
 
+/* The batches under one key of the application. */
+typedef struct application_key
+{
+	struct application_key *next;
+	uint64 batches;
+	char key[FLEXIBLE_ARRAY_MEMBER];
+} application_key;
+
 static bool used = false;
-static server_session *sessions = NULL;
+static verdict_transaction_server *servers = NULL;
+static application_key *keys = NULL;
 static uint64 ordinal = 0;
 static uint64 changes = 0;
+static uint64 maybe_changes = 0;
 static sent_level *levels = NULL;
 static held_rows *held = NULL;
 
-/* The session with the server of that name, or NULL. */
-static verdict_session *
-find_session(const char *server)
+verdict_transaction_server *
+verdict_transaction_find(const char *name)
 {
-	for (server_session *entry = sessions; entry != NULL; entry = entry->next)
+	for (verdict_transaction_server *entry = servers; entry != NULL; entry = entry->next)
 	{
-		if (strcmp(entry->server, server) == 0)
-			return &entry->session;
+		if (strcmp(entry->name, name) == 0)
+			return entry;
 	}
 	return NULL;
 }
 
-static verdict_session *
-add_session(const char *server, const verdict_session *fresh)
+verdict_transaction_server *
+verdict_transaction_current(void)
 {
-	size_t size = strlen(server) + 1;
-	server_session *entry =
-		MemoryContextAlloc(TopTransactionContext, offsetof(server_session, server) + size);
+	const char *name = verdict_server_name();
+	verdict_transaction_server *entry = verdict_transaction_find(name);
+	size_t size;
 
+	if (entry != NULL)
+		return entry;
+
+	size = strlen(name) + 1;
+	entry = MemoryContextAllocZero(TopTransactionContext,
+								   offsetof(verdict_transaction_server, name) + size);
+	memcpy(entry->name, name, size);
 	used = true;
-	entry->next = sessions;
-	entry->session = *fresh;
-	memcpy(entry->server, server, size);
-	sessions = entry;
-	return &entry->session;
+	entry->next = servers;
+	servers = entry;
+	return entry;
+}
+
+verdict_transaction_server *
+verdict_transaction_servers(void)
+{
+	return servers;
 }
 
 verdict_session *
-verdict_transaction_session(void)
+verdict_transaction_session_with(verdict_transaction_server *server)
 {
-	const char *server = verdict_server_name();
-	verdict_session *session = find_session(server);
 	verdict_session fresh;
 	verdict_status status;
 
-	if (session != NULL)
-		return session;
+	if (server->has_session)
+		return &server->session;
 
 	verdict_status_init(&status);
 	if (!verdict_session_init(&fresh, verdict_backend_host(), NULL,
@@ -96,14 +113,21 @@ verdict_transaction_session(void)
 	if (verdict_setting_revision != NULL && verdict_setting_revision[0] != '\0' &&
 		!verdict_session_observe(&fresh, verdict_setting_revision, &status))
 		verdict_report_failure(&status, "start a session from verdict.revision");
-	return add_session(server, &fresh);
+	server->session = fresh;
+	server->has_session = true;
+	return &server->session;
+}
+
+verdict_session *
+verdict_transaction_session(void)
+{
+	return verdict_transaction_session_with(verdict_transaction_current());
 }
 
 void
 verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 {
-	const char *server = verdict_server_name();
-	verdict_session *session = find_session(server);
+	verdict_transaction_server *server = verdict_transaction_current();
 	verdict_session fresh;
 	verdict_status status;
 
@@ -111,36 +135,91 @@ verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 	verdict_status_init(&status);
 	if (!verdict_session_init(&fresh, verdict_backend_host(), id, consistency, &status))
 		verdict_report_failure(&status, "start a session");
-	if (session != NULL)
-		*session = fresh;
-	else
-		add_session(server, &fresh);
+	/* Whoever remembers what the old one had seen has to notice. */
+	fresh.changes = server->session.changes + 1;
+	server->session = fresh;
+	server->has_session = true;
 }
 
-uint64
-verdict_transaction_next_ordinal(void)
+static uint64
+next_claim(const char *key)
+{
+	application_key *entry;
+	size_t size;
+
+	for (entry = keys; entry != NULL; entry = entry->next)
+	{
+		if (strcmp(entry->key, key) == 0)
+			return entry->batches++;
+	}
+	size = strlen(key) + 1;
+	entry = MemoryContextAlloc(TopTransactionContext, offsetof(application_key, key) + size);
+	memcpy(entry->key, key, size);
+	entry->batches = 1;
+	entry->next = keys;
+	keys = entry;
+	return 0;
+}
+
+void
+verdict_transaction_number(verdict_batch_number *number, const char *application_key)
+{
+	if (number->given)
+		return;
+	used = true;
+	number->claim = application_key == NULL ? 0 : next_claim(application_key);
+	number->ordinal = ordinal++;
+	number->given = true;
+}
+
+void
+verdict_transaction_enter_level(void)
 {
 	int nesting = GetCurrentTransactionNestLevel();
 
 	used = true;
 	if (levels == NULL || levels->nesting < nesting)
 	{
-		sent_level *level = MemoryContextAlloc(TopTransactionContext, sizeof(sent_level));
+		sent_level *level = MemoryContextAllocZero(TopTransactionContext, sizeof(sent_level));
 
 		level->next = levels;
 		level->nesting = nesting;
-		level->changes = 0;
 		levels = level;
 	}
-	return ordinal++;
 }
 
 void
-verdict_transaction_changes_sent(uint64 count)
+verdict_transaction_sent(int nesting, uint64 count)
 {
-	Assert(levels != NULL);
-	levels->changes += count;
+	sent_level *level = levels;
+
+	while (level->nesting > nesting)
+		level = level->next;
+	level->changes += count;
 	changes += count;
+}
+
+void
+verdict_transaction_maybe_sent(uint64 count)
+{
+	levels->maybe_changes += count;
+	maybe_changes += count;
+}
+
+void
+verdict_transaction_row_written(void)
+{
+	levels->rows++;
+}
+
+uint32
+verdict_transaction_rows(void)
+{
+	uint32 rows = 0;
+
+	for (sent_level *level = levels; level != NULL; level = level->next)
+		rows += level->rows;
+	return rows;
 }
 
 uint64
@@ -187,26 +266,74 @@ verdict_release_rows(verdict_rows *rows)
 }
 
 static void
-warn_changes_stay(uint64 count, const char *what)
+warn_changes_stay(uint64 sent, uint64 maybe_sent, const char *what)
 {
-	if (count == 0)
-		return;
-	ereport(WARNING,
-			(errmsg_plural("%llu change sent to Verdict stays although the %s was rolled back",
-						   "%llu changes sent to Verdict stay although the %s was rolled back",
-						   (unsigned long) count, (unsigned long long) count, what),
-			 errdetail(
-				 "With verdict.mutation_mode = immediate a change takes effect when it is made.")));
+	static const char *const detail =
+		"A change takes effect when it is sent: at once with verdict.mutation_mode immediate, and "
+		"with deferred before a read that has to see it, or just before commit.";
+
+	if (sent > 0)
+		ereport(WARNING,
+				(errmsg_plural("%llu change sent to Verdict stays although the %s was rolled back",
+							   "%llu changes sent to Verdict stay although the %s was rolled back",
+							   (unsigned long) sent, (unsigned long long) sent, what),
+				 errdetail("%s", detail)));
+	if (maybe_sent > 0)
+		ereport(WARNING,
+				(errmsg_plural("%llu change sent to Verdict may stay although the %s was rolled "
+							   "back: its outcome is not known",
+							   "%llu changes sent to Verdict may stay although the %s was rolled "
+							   "back: their outcome is not known",
+							   (unsigned long) maybe_sent, (unsigned long long) maybe_sent, what),
+				 errdetail("%s", detail)));
+}
+
+/*
+ * Tells the client, with the answer to COMMIT, which revision covers everything
+ * that this transaction has seen and changed at the server of verdict.server.
+ */
+static void
+report_committed_revision(void)
+{
+	char text[VERDICT_REVISION_MAX_TEXT + 1] = "";
+	verdict_transaction_server *server = verdict_transaction_find(verdict_setting_server);
+
+	if (server != NULL)
+	{
+		bool covers = true;
+
+		if (verdict_transaction_rows() > 0)
+		{
+			verdict_status status;
+
+			/* The memory of the session is this transaction's, and it is over. */
+			verdict_status_init(&status);
+			covers =
+				verdict_setting_commit_wait > 0 &&
+				verdict_shared_await(verdict_setting_commit_wait, text) == VERDICT_AWAIT_ANSWERED &&
+				(text[0] == '\0' || !server->has_session ||
+				 verdict_session_observe(&server->session, text, &status));
+		}
+		if (!covers || (server->has_session && server->session.inconsistent))
+			text[0] = '\0';
+		else if (server->has_session)
+			verdict_revision_print(&server->session.observed, text);
+	}
+	verdict_report_revision(text);
 }
 
 static void
 end_transaction(bool committed)
 {
 	uint64 left = 0;
+	uint64 maybe_left = 0;
 	sent_level *level;
 
 	for (level = levels; level != NULL; level = level->next)
+	{
 		left += level->changes;
+		maybe_left += level->maybe_changes;
+	}
 	while (held != NULL)
 	{
 		verdict_rows *rows = held->rows;
@@ -219,11 +346,26 @@ end_transaction(bool committed)
 	levels = NULL;
 	ordinal = 0;
 	changes = 0;
-	sessions = NULL;
+	maybe_changes = 0;
+	servers = NULL;
+	keys = NULL;
 	used = false;
 
 	if (!committed)
-		warn_changes_stay(left, "transaction");
+		warn_changes_stay(left, maybe_left, "transaction");
+}
+
+static void
+before_prepare(void)
+{
+	if (changes > 0 || maybe_changes > 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot PREPARE a transaction that has sent changes to Verdict"),
+			 errhint("The changes have taken effect already. Make them after COMMIT PREPARED, or "
+					 "with verdict.mutation_mode = outbox.")));
+	verdict_change_before_commit(true);
 }
 
 static void
@@ -232,28 +374,45 @@ transaction_callback(XactEvent event, void *argument)
 	(void) argument;
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (used)
+				verdict_change_before_commit(false);
+			break;
 		case XACT_EVENT_PRE_PREPARE:
-			if (changes > 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-						 errmsg("cannot PREPARE a transaction that has sent changes to Verdict"),
-						 errhint("The changes have taken effect already. Make them after COMMIT "
-								 "PREPARED.")));
+			if (used)
+				before_prepare();
 			break;
 		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
+			if (used)
+			{
+				verdict_shared_end(true);
+				report_committed_revision();
+				end_transaction(true);
+			}
+			verdict_server_at_end();
+			break;
 		case XACT_EVENT_PREPARE:
 			if (used)
+			{
+				verdict_shared_end(true);
 				end_transaction(true);
+			}
 			verdict_server_at_end();
 			break;
 		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
 			if (used)
+			{
+				verdict_shared_end(false);
 				end_transaction(false);
+			}
 			verdict_server_at_end();
 			break;
-		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			if (used)
+				end_transaction(event == XACT_EVENT_PARALLEL_COMMIT);
+			verdict_server_at_end();
+			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			break;
 	}
@@ -267,12 +426,16 @@ commit_subtransaction(int nesting)
 
 	for (entry = held; entry != NULL && entry->nesting >= nesting; entry = entry->next)
 		entry->nesting = nesting - 1;
+	for (verdict_transaction_server *server = servers; server != NULL; server = server->next)
+		verdict_pending_commit_level(&server->pending, nesting);
 
 	if (levels == NULL || levels->nesting < nesting)
 		return;
 	if (levels->next != NULL && levels->next->nesting == nesting - 1)
 	{
 		levels->next->changes += levels->changes;
+		levels->next->maybe_changes += levels->maybe_changes;
+		levels->next->rows += levels->rows;
 		levels = levels->next;
 	}
 	else
@@ -283,6 +446,7 @@ static void
 abort_subtransaction(int nesting)
 {
 	uint64 left = 0;
+	uint64 maybe_left = 0;
 
 	while (held != NULL && held->nesting >= nesting)
 	{
@@ -291,12 +455,15 @@ abort_subtransaction(int nesting)
 		held = held->next;
 		verdict_rows_free(rows);
 	}
+	for (verdict_transaction_server *server = servers; server != NULL; server = server->next)
+		verdict_pending_abort_level(&server->pending, nesting);
 	while (levels != NULL && levels->nesting >= nesting)
 	{
 		left += levels->changes;
+		maybe_left += levels->maybe_changes;
 		levels = levels->next;
 	}
-	warn_changes_stay(left, "subtransaction");
+	warn_changes_stay(left, maybe_left, "subtransaction");
 }
 
 static void

@@ -25,6 +25,7 @@
 #include "fact.h"
 #include "identity.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -296,6 +297,7 @@ verdict_sql_emit_fact(PG_FUNCTION_ARGS)
 	bool has = false;
 	verdict_change changes[2];
 	size_t count = 0;
+	uint32 changed;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -322,6 +324,6 @@ verdict_sql_emit_fact(PG_FUNCTION_ARGS)
 		changes[count++] = (verdict_change){.insert = false, .fact = before};
 	if (has)
 		changes[count++] = (verdict_change){.insert = true, .fact = after};
-	verdict_change_facts(changes, count);
+	verdict_change_facts(GetUserId(), changes, count, &changed);
 	return PointerGetDatum(NULL);
 }

@@ -26,7 +26,7 @@ char *verdict_setting_server = NULL;
 int verdict_setting_consistency = VERDICT_CONSISTENCY_SESSION;
 
 /* When changes are sent. */
-int verdict_setting_mutation_mode = VERDICT_MODE_IMMEDIATE;
+int verdict_setting_mutation_mode = VERDICT_MODE_DEFERRED;
 
 /*
  * Whom verdict_actor() names.  An application sets it for each request; it
@@ -46,6 +46,12 @@ int verdict_setting_on_failure = VERDICT_ON_FAILURE_ERROR;
  */
 char *verdict_setting_idempotency_key = NULL;
 
+/* How long COMMIT waits for the worker. */
+int verdict_setting_commit_wait = 0;
+
+#define COMMITTED_REVISION "verdict.committed_revision"
+static char *committed_revision = NULL;
+
 static const struct config_enum_entry consistencies[] = {
 	{"session", VERDICT_CONSISTENCY_SESSION, false},
 	{"eventual", VERDICT_CONSISTENCY_EVENTUAL, false},
@@ -54,6 +60,8 @@ static const struct config_enum_entry consistencies[] = {
 };
 
 static const struct config_enum_entry mutation_modes[] = {
+	{"deferred", VERDICT_MODE_DEFERRED, false},
+	{"outbox", VERDICT_MODE_OUTBOX, false},
 	{"immediate", VERDICT_MODE_IMMEDIATE, false},
 	{NULL, 0, false},
 };
@@ -130,6 +138,16 @@ check_idempotency_key(char **value, void **extra, GucSource source)
 }
 
 void
+verdict_report_revision(const char *revision)
+{
+	if (committed_revision != NULL && strcmp(committed_revision, revision) == 0)
+		return;
+	/* Below ERROR, also for exhausted memory: the transaction is committed. */
+	(void) set_config_option(COMMITTED_REVISION, revision, PGC_INTERNAL, PGC_S_OVERRIDE,
+							 GUC_ACTION_SET, true, WARNING, false);
+}
+
+void
 _PG_init(void)
 {
 	DefineCustomStringVariable(
@@ -141,11 +159,22 @@ _PG_init(void)
 							 "How fresh the answers of a transaction's session are.", NULL,
 							 &verdict_setting_consistency, VERDICT_CONSISTENCY_SESSION,
 							 consistencies, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("verdict.mutation_mode",
-							 "When changes are sent to the Verdict instance.",
-							 "immediate: in the call itself; a rollback does not take them back.",
-							 &verdict_setting_mutation_mode, VERDICT_MODE_IMMEDIATE, mutation_modes,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable(
+		"verdict.mutation_mode", "When changes are sent to the Verdict instance.",
+		"deferred: just before commit, or before a read that has to see them; outbox: after "
+		"commit, "
+		"by a worker; immediate: in the call itself, and a rollback does not take them back.",
+		&verdict_setting_mutation_mode, VERDICT_MODE_DEFERRED, mutation_modes, PGC_USERSET, 0, NULL,
+		NULL, NULL);
+	DefineCustomIntVariable(
+		"verdict.commit_wait", "How long COMMIT waits for the answers to its outbox batches.",
+		"0: not at all. COMMIT succeeds whatever the answers are.", &verdict_setting_commit_wait, 0,
+		0, 60000, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomStringVariable(
+		COMMITTED_REVISION, "The revision that covers the last transaction that used Verdict.",
+		"Set by COMMIT and reported to the client; empty when it is not known.",
+		&committed_revision, "", PGC_INTERNAL,
+		GUC_REPORT | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, NULL, NULL, NULL);
 	DefineCustomStringVariable("verdict.actor", "The identity that verdict_actor() returns.",
 							   "Such as User:alice; empty for none.", &verdict_setting_actor, "",
 							   PGC_USERSET, 0, check_actor, NULL, NULL);

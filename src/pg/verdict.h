@@ -27,6 +27,8 @@
 
 typedef enum verdict_mutation_mode
 {
+	VERDICT_MODE_DEFERRED,
+	VERDICT_MODE_OUTBOX,
 	VERDICT_MODE_IMMEDIATE
 } verdict_mutation_mode;
 
@@ -42,9 +44,16 @@ extern int verdict_setting_consistency;	  /* verdict_consistency, never DEFAULT 
 extern int verdict_setting_mutation_mode; /* verdict_mutation_mode */
 extern char *verdict_setting_actor;		  /* verdict.actor */
 extern char *verdict_setting_revision;	  /* verdict.revision */
+extern int verdict_setting_commit_wait;	  /* verdict.commit_wait, milliseconds */
 extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
 
 /* verdict.idempotency_key; "" for none. */
 extern char *verdict_setting_idempotency_key;
+
+/*
+ * Sets verdict.committed_revision, which goes to the client with the answer to the
+ * command that is ending.  Never raises.
+ */
+extern void verdict_report_revision(const char *revision);
 
 #endif /* VERDICT_PG_VERDICT_H */
