@@ -106,11 +106,13 @@ engine_authorize(engine *engine, const Verdict__V1__AuthorizeRequest *request,
 	bool allowed = false;
 	bool done;
 
-	done = wire_identity(engine, request->actor, "actor", false, &goal[0], error) &&
-		   wire_text(engine, request->action, "action", false, &goal[1], error) &&
-		   wire_identity(engine, request->resource, "resource", false, &goal[2], error) &&
-		   evaluator_run(engine->evaluator, engine->policy, "allow", 3, goal, note_answer, &allowed,
-						 error);
+	done =
+		wire_identity(engine, request->actor, WIRE_PLACE(NULL, "actor"), false, &goal[0], error) &&
+		wire_text(engine, request->action, WIRE_PLACE(NULL, "action"), false, &goal[1], error) &&
+		wire_identity(engine, request->resource, WIRE_PLACE(NULL, "resource"), false, &goal[2],
+					  error) &&
+		evaluator_run(engine->evaluator, engine->policy, "allow", 3, goal, note_answer, &allowed,
+					  error);
 	if (done)
 	{
 		*response = memory_alloc(sizeof(**response));
@@ -231,10 +233,11 @@ engine_query(engine *engine, const Verdict__V1__QueryRequest *request,
 	if (request->pattern == NULL)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "pattern: is missing");
 	query.engine = engine;
-	done =
-		wire_check_identifier(request->pattern->predicate, "pattern.predicate", error) &&
-		wire_check_allow(request->pattern->predicate, request->pattern->n_args, "pattern", error) &&
-		wire_read_pattern(engine, request->pattern, &query.pattern, error);
+	done = wire_check_identifier(request->pattern->predicate, WIRE_PLACE(NULL, "pattern.predicate"),
+								 error) &&
+		   wire_check_allow(request->pattern->predicate, request->pattern->n_args,
+							WIRE_PLACE(NULL, "pattern"), error) &&
+		   wire_read_pattern(engine, request->pattern, &query.pattern, error);
 	query.rows.pool = &engine->pool;
 	query.rows.width = (size_t) query.pattern.variable_count;
 	query.rows.limit = request->limit == 0 || request->limit > engine->max_query_rows
@@ -455,9 +458,9 @@ engine_list_facts(engine *engine, const Verdict__V1__ListFactsRequest *request,
 						? engine->max_list_facts
 						: request->limit;
 	if (predicate[0] != '\0' || !listing.everything)
-		done = wire_check_identifier(predicate, "pattern.predicate", error);
+		done = wire_check_identifier(predicate, WIRE_PLACE(NULL, "pattern.predicate"), error);
 	if (done && !listing.everything)
-		done = wire_check_allow(predicate, pattern->n_args, "pattern", error) &&
+		done = wire_check_allow(predicate, pattern->n_args, WIRE_PLACE(NULL, "pattern"), error) &&
 			   wire_read_pattern(engine, pattern, &listing.pattern, error);
 	if (done)
 	{

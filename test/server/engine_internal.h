@@ -28,17 +28,30 @@ struct engine
 extern void engine_release_all(engine *engine);
 
 /*
- * From the wire to numbers of the store.  place is the path of what is looked
- * at, such as "changes[1].insert"; errors are invalid_argument and begin with
- * it.  add as in store_find_value().
+ * What is looked at, as the last step of a path such as "changes[1].insert".
+ * It becomes text only when there is something to complain about: a batch has
+ * thousands of places and most of the time no complaint.
  */
+typedef struct wire_place
+{
+	const struct wire_place *of; /* NULL for the first step */
+	const char *name;
+	int64_t index; /* -1 = none */
+} wire_place;
 
-#define PLACE_SIZE 128
+/* A place that lasts as long as the block it is named in. */
+#define WIRE_PLACE(of, name) (&(const wire_place){(of), (name), -1})
 
-extern bool wire_identity(engine *engine, const Verdict__V1__Identity *identity, const char *place,
-						  bool add, value_id *id, engine_error *error);
-extern bool wire_text(engine *engine, const char *text, const char *place, bool add, value_id *id,
-					  engine_error *error);
+/* Fails with invalid_argument: the path, a colon and the message. */
+extern bool wire_fail(engine_error *error, const wire_place *place, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* From the wire to numbers of the store.  add as in store_find_value(). */
+
+extern bool wire_identity(engine *engine, const Verdict__V1__Identity *identity,
+						  const wire_place *place, bool add, value_id *id, engine_error *error);
+extern bool wire_text(engine *engine, const char *text, const wire_place *place, bool add,
+					  value_id *id, engine_error *error);
 
 typedef struct wire_fact
 {
@@ -46,7 +59,7 @@ typedef struct wire_fact
 	value_id args[STORE_MAX_ARGUMENTS];
 } wire_fact;
 
-extern bool wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place,
+extern bool wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const wire_place *place,
 						   bool add, wire_fact *result, engine_error *error);
 
 /* A pattern, with its variables in the order of their first use. */
@@ -79,9 +92,9 @@ extern bool wire_match(const wire_pattern *pattern, const value_id *fact, value_
 extern Verdict__V1__Value *wire_value_new(engine *engine, value_id id, engine_error *error);
 
 /* Checks of names, with the place of what is wrong. */
-extern bool wire_check_identifier(const char *text, const char *place, engine_error *error);
+extern bool wire_check_identifier(const char *text, const wire_place *place, engine_error *error);
 /* Fails unless the number of arguments is allow's, or the predicate another. */
 extern bool
-wire_check_allow(const char *predicate, size_t count, const char *place, engine_error *error);
+wire_check_allow(const char *predicate, size_t count, const wire_place *place, engine_error *error);
 
 #endif /* VERDICT_SERVER_ENGINE_INTERNAL_H */

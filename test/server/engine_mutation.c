@@ -171,7 +171,7 @@ engine_release_all(engine *engine)
 /* The four methods, inside the transaction. */
 
 static bool
-change_fact(engine *engine, const Verdict__V1__Fact *fact, bool insert, const char *place,
+change_fact(engine *engine, const Verdict__V1__Fact *fact, bool insert, const wire_place *place,
 			bool *changed, engine_error *error)
 {
 	wire_fact read;
@@ -190,8 +190,6 @@ static bool
 apply_batch(engine *engine, const Verdict__V1__BatchFactsRequest *request,
 			Verdict__V1__BatchFactsResponse *response, engine_error *error)
 {
-	char place[PLACE_SIZE];
-
 	if (request->n_changes > engine->max_batch_changes)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
 						   "changes: %zu changes, this instance takes %" PRIu32 " at a time",
@@ -199,18 +197,19 @@ apply_batch(engine *engine, const Verdict__V1__BatchFactsRequest *request,
 	for (size_t i = 0; i < request->n_changes; i++)
 	{
 		const Verdict__V1__FactChange *change = request->changes[i];
+		wire_place place = {NULL, "changes", (int64_t) i};
 		bool changed;
 
 		switch (change->change_case)
 		{
 			case VERDICT__V1__FACT_CHANGE__CHANGE_INSERT:
-				snprintf(place, sizeof(place), "changes[%zu].insert", i);
-				if (!change_fact(engine, change->insert, true, place, &changed, error))
+				if (!change_fact(engine, change->insert, true, WIRE_PLACE(&place, "insert"),
+								 &changed, error))
 					return false;
 				break;
 			case VERDICT__V1__FACT_CHANGE__CHANGE_DELETE:
-				snprintf(place, sizeof(place), "changes[%zu].delete", i);
-				if (!change_fact(engine, change->delete_, false, place, &changed, error))
+				if (!change_fact(engine, change->delete_, false, WIRE_PLACE(&place, "delete"),
+								 &changed, error))
 					return false;
 				break;
 			default:
@@ -244,14 +243,14 @@ apply(engine *engine, const engine_mutation *mutation, ProtobufCMessage *respons
 		case ENGINE_INSERT_FACT:
 			done = change_fact(engine,
 							   ((const Verdict__V1__InsertFactRequest *) mutation->request)->fact,
-							   true, "fact", &changed, error);
+							   true, WIRE_PLACE(NULL, "fact"), &changed, error);
 			if (done)
 				((Verdict__V1__InsertFactResponse *) response)->changed = changed;
 			return done;
 		case ENGINE_DELETE_FACT:
 			done = change_fact(engine,
 							   ((const Verdict__V1__DeleteFactRequest *) mutation->request)->fact,
-							   false, "fact", &changed, error);
+							   false, WIRE_PLACE(NULL, "fact"), &changed, error);
 			if (done)
 				((Verdict__V1__DeleteFactResponse *) response)->changed = changed;
 			return done;

@@ -5,6 +5,8 @@
  * Everything that a request can get wrong in a value, fact or pattern is found
  * here, before anything is looked up or changed.
  */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,53 +14,78 @@
 #include "engine_internal.h"
 #include "text.h"
 
-static bool
-check_text(const char *text, const char *place, engine_error *error)
+/* Puts the path into the text, as far as there is room; returns what is used. */
+static size_t
+print_place(const wire_place *place, char *text, size_t size)
 {
-	if (text_is_utf8(text, strlen(text)))
-		return true;
-	return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: the text is not valid UTF-8", place);
+	size_t used = place->of != NULL ? print_place(place->of, text, size) : 0;
+	int more;
+
+	if (used >= size)
+		return used;
+	more = place->index < 0
+			   ? snprintf(text + used, size - used, "%s%s", used > 0 ? "." : "", place->name)
+			   : snprintf(text + used, size - used, "%s%s[%" PRId64 "]", used > 0 ? "." : "",
+						  place->name, place->index);
+	return used + (size_t) more;
 }
 
 bool
-wire_check_identifier(const char *text, const char *place, engine_error *error)
+wire_fail(engine_error *error, const wire_place *place, const char *format, ...)
+{
+	char path[128];
+	char message[sizeof(error->message)];
+	va_list arguments;
+
+	print_place(place, path, sizeof(path));
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: %s", path, message);
+}
+
+static bool
+check_text(const char *text, const wire_place *place, engine_error *error)
+{
+	if (text_is_utf8(text, strlen(text)))
+		return true;
+	return wire_fail(error, place, "the text is not valid UTF-8");
+}
+
+bool
+wire_check_identifier(const char *text, const wire_place *place, engine_error *error)
 {
 	if (text_is_identifier(text, strlen(text)))
 		return true;
 	if (text[0] == '\0')
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is empty", place);
-	return engine_fail(
-		error, ENGINE_INVALID_ARGUMENT,
-		"%s: \"%.40s\" is not an identifier (letters, digits and underscores, at most %d)", place,
-		text, TEXT_MAX_IDENTIFIER);
+		return wire_fail(error, place, "is empty");
+	return wire_fail(error, place,
+					 "\"%.40s\" is not an identifier (letters, digits and underscores, at most %d)",
+					 text, TEXT_MAX_IDENTIFIER);
 }
 
 bool
-wire_check_allow(const char *predicate, size_t count, const char *place, engine_error *error)
+wire_check_allow(const char *predicate, size_t count, const wire_place *place, engine_error *error)
 {
 	if (strcmp(predicate, "allow") != 0 || count == 3)
 		return true;
-	return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-					   "%s.args: allow takes 3 arguments (actor, action, resource), not %zu", place,
-					   count);
+	return wire_fail(error, WIRE_PLACE(place, "args"),
+					 "allow takes 3 arguments (actor, action, resource), not %zu", count);
 }
 
 bool
-wire_identity(engine *engine, const Verdict__V1__Identity *identity, const char *place, bool add,
-			  value_id *id, engine_error *error)
+wire_identity(engine *engine, const Verdict__V1__Identity *identity, const wire_place *place,
+			  bool add, value_id *id, engine_error *error)
 {
 	store_value value = {0};
-	char part[PLACE_SIZE];
 
 	if (identity == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
-	snprintf(part, sizeof(part), "%s.type", place);
-	if (!wire_check_identifier(identity->type, part, error))
+		return wire_fail(error, place, "is missing");
+	if (!wire_check_identifier(identity->type, WIRE_PLACE(place, "type"), error))
 		return false;
-	snprintf(part, sizeof(part), "%s.id", place);
 	if (identity->id[0] == '\0')
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is empty", part);
-	if (!check_text(identity->id, part, error))
+		return wire_fail(error, WIRE_PLACE(place, "id"), "is empty");
+	if (!check_text(identity->id, WIRE_PLACE(place, "id"), error))
 		return false;
 	value.kind = STORE_IDENTITY;
 	value.type = identity->type;
@@ -67,7 +94,7 @@ wire_identity(engine *engine, const Verdict__V1__Identity *identity, const char 
 }
 
 bool
-wire_text(engine *engine, const char *text, const char *place, bool add, value_id *id,
+wire_text(engine *engine, const char *text, const wire_place *place, bool add, value_id *id,
 		  engine_error *error)
 {
 	store_value value = {0};
@@ -79,20 +106,18 @@ wire_text(engine *engine, const char *text, const char *place, bool add, value_i
 }
 
 static bool
-wire_value(engine *engine, const Verdict__V1__Value *wire, const char *place, bool add,
+wire_value(engine *engine, const Verdict__V1__Value *wire, const wire_place *place, bool add,
 		   value_id *id, engine_error *error)
 {
 	store_value value = {0};
-	char part[PLACE_SIZE];
 
 	switch (wire == NULL ? VERDICT__V1__VALUE__KIND__NOT_SET : wire->kind_case)
 	{
 		case VERDICT__V1__VALUE__KIND_IDENTITY:
-			snprintf(part, sizeof(part), "%s.identity", place);
-			return wire_identity(engine, wire->identity, part, add, id, error);
+			return wire_identity(engine, wire->identity, WIRE_PLACE(place, "identity"), add, id,
+								 error);
 		case VERDICT__V1__VALUE__KIND_STRING:
-			snprintf(part, sizeof(part), "%s.string", place);
-			return wire_text(engine, wire->string, part, add, id, error);
+			return wire_text(engine, wire->string, WIRE_PLACE(place, "string"), add, id, error);
 		case VERDICT__V1__VALUE__KIND_INTEGER:
 			value.kind = STORE_INTEGER;
 			value.integer = wire->integer;
@@ -102,33 +127,29 @@ wire_value(engine *engine, const Verdict__V1__Value *wire, const char *place, bo
 			value.integer = wire->boolean ? 1 : 0;
 			return store_find_value(engine->store, &value, add, id, error);
 		default:
-			return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: the value is not set", place);
+			return wire_fail(error, place, "the value is not set");
 	}
 }
 
 bool
-wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place, bool add,
+wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const wire_place *place, bool add,
 			   wire_fact *result, engine_error *error)
 {
-	char part[PLACE_SIZE];
-
 	if (fact == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
-	snprintf(part, sizeof(part), "%s.predicate", place);
-	if (!wire_check_identifier(fact->predicate, part, error))
+		return wire_fail(error, place, "is missing");
+	if (!wire_check_identifier(fact->predicate, WIRE_PLACE(place, "predicate"), error))
 		return false;
 	if (strcmp(fact->predicate, "allow") == 0)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "%s: \"allow\" follows from the policy and is never stored as a fact",
-						   part);
+		return wire_fail(error, WIRE_PLACE(place, "predicate"),
+						 "\"allow\" follows from the policy and is never stored as a fact");
 	if (fact->n_args > STORE_MAX_ARGUMENTS)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
-						   "%s.args: %zu arguments, at most %d are possible", place, fact->n_args,
-						   STORE_MAX_ARGUMENTS);
+		return wire_fail(error, WIRE_PLACE(place, "args"), "%zu arguments, at most %d are possible",
+						 fact->n_args, STORE_MAX_ARGUMENTS);
 	for (size_t i = 0; i < fact->n_args; i++)
 	{
-		snprintf(part, sizeof(part), "%s.args[%zu]", place, i);
-		if (!wire_value(engine, fact->args[i], part, add, &result->args[i], error))
+		wire_place argument = {place, "args", (int64_t) i};
+
+		if (!wire_value(engine, fact->args[i], &argument, add, &result->args[i], error))
 			return false;
 	}
 	result->relation = store_relation(engine->store, fact->predicate, (int) fact->n_args, add);
@@ -136,22 +157,20 @@ wire_read_fact(engine *engine, const Verdict__V1__Fact *fact, const char *place,
 }
 
 static bool
-read_variable(engine *engine, const Verdict__V1__Variable *variable, const char *place,
+read_variable(engine *engine, const Verdict__V1__Variable *variable, const wire_place *place,
 			  int argument, wire_pattern *result, engine_error *error)
 {
-	char part[PLACE_SIZE + 16];
+	const wire_place *part = WIRE_PLACE(place, "variable");
 	value_id type = VALUE_ANY;
 	value_id met;
 	int i = 0;
 
 	if (variable == NULL)
-		return engine_fail(error, ENGINE_INVALID_ARGUMENT, "%s: is missing", place);
-	snprintf(part, sizeof(part), "%s.variable.name", place);
-	if (!wire_check_identifier(variable->name, part, error))
+		return wire_fail(error, place, "is missing");
+	if (!wire_check_identifier(variable->name, WIRE_PLACE(part, "name"), error))
 		return false;
-	snprintf(part, sizeof(part), "%s.variable.type", place);
 	if (variable->type[0] != '\0' &&
-		(!wire_check_identifier(variable->type, part, error) ||
+		(!wire_check_identifier(variable->type, WIRE_PLACE(part, "type"), error) ||
 		 !store_find_type(engine->store, variable->type, false, &type, error)))
 		return false;
 	while (i < result->variable_count && strcmp(result->names[i], variable->name) != 0)
@@ -176,8 +195,6 @@ bool
 wire_read_pattern(engine *engine, const Verdict__V1__Pattern *pattern, wire_pattern *result,
 				  engine_error *error)
 {
-	char part[PLACE_SIZE];
-
 	memset(result, 0, sizeof(*result));
 	if (pattern->n_args > STORE_MAX_ARGUMENTS)
 		return engine_fail(error, ENGINE_INVALID_ARGUMENT,
@@ -188,18 +205,18 @@ wire_read_pattern(engine *engine, const Verdict__V1__Pattern *pattern, wire_patt
 	for (int i = 0; i < result->count; i++)
 	{
 		const Verdict__V1__Term *term = pattern->args[i];
+		wire_place part = {NULL, "pattern.args", i};
 
-		snprintf(part, sizeof(part), "pattern.args[%d]", i);
 		result->goal[i] = VALUE_ANY;
 		result->variable[i] = -1;
 		switch (term->kind_case)
 		{
 			case VERDICT__V1__TERM__KIND_VALUE:
-				if (!wire_value(engine, term->value, part, false, &result->goal[i], error))
+				if (!wire_value(engine, term->value, &part, false, &result->goal[i], error))
 					return false;
 				break;
 			case VERDICT__V1__TERM__KIND_VARIABLE:
-				if (!read_variable(engine, term->variable, part, i, result, error))
+				if (!read_variable(engine, term->variable, &part, i, result, error))
 					return false;
 				break;
 			default:

@@ -74,6 +74,7 @@ store_begin(store *store, engine_error *error)
 		return false;
 	store->transaction = TRANSACTION_WRITE;
 	store->next_position = store->position;
+	store->first_serial = store->next_serial;
 	return true;
 }
 
@@ -98,6 +99,8 @@ store_rollback(store *store)
 		return;
 	/* Before the tables go that their statements name. */
 	store_drop_new_symbols(store);
+	if (store->next_serial != store->first_serial)
+		store_cache_forget(store);
 	/* SQLite may have rolled back by itself, for instance on a full disk. */
 	if (!sqlite3_get_autocommit(store->database))
 		sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
@@ -303,7 +306,8 @@ prepare_all(store *store, engine_error *error)
 	return store_prepare(store, "SELECT id FROM value WHERE type = ? AND text = ?",
 						 &store->find_value, error) &&
 		   store_prepare(store, "SELECT text FROM value WHERE id = ?", &store->get_value, error) &&
-		   store_prepare(store, "INSERT INTO value VALUES (?, ?, ?)", &store->add_value, error) &&
+		   store_prepare(store, "INSERT OR IGNORE INTO value VALUES (?, ?, ?)", &store->add_value,
+						 error) &&
 		   store_prepare(store, "INSERT INTO symbol VALUES (?, ?, ?)", &store->add_symbol, error) &&
 		   store_prepare(store, "UPDATE state SET position = ?", &store->set_position, error) &&
 		   store_prepare(store, "UPDATE state SET policy = ?", &store->set_policy, error) &&
@@ -373,6 +377,7 @@ store_open(const char *path, engine_error *error)
 	store *store = memory_alloc(sizeof(*store));
 
 	memset(store, 0, sizeof(*store));
+	store_cache_open(store);
 	if (open_database(store, path, error))
 		return store;
 	store_close(store);
@@ -389,6 +394,7 @@ store_close(store *store)
 	store_rollback(store);
 	store_forget(store);
 	store_free_symbols(store);
+	store_cache_close(store);
 	while (store->database != NULL &&
 		   (statement = sqlite3_next_stmt(store->database, NULL)) != NULL)
 		sqlite3_finalize(statement);

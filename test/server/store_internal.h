@@ -56,6 +56,9 @@ typedef struct temporary_value
 	char *text;
 } temporary_value;
 
+/* What store_cache.c keeps of a value. */
+typedef struct cached_value cached_value;
+
 struct store
 {
 	sqlite3 *database;
@@ -73,6 +76,9 @@ struct store
 	size_t numbered_room;
 	size_t numbered_committed;
 	int64_t next_serial;
+	int64_t first_serial; /* of the transaction that runs */
+
+	cached_value *cache;
 
 	temporary_value *values;
 	size_t value_count;
@@ -105,6 +111,16 @@ store_run(store *store, sqlite3_stmt *statement, const char *doing, engine_error
 /* Prepares a statement that is kept. */
 extern bool
 store_prepare(store *store, const char *sql, sqlite3_stmt **statement, engine_error *error);
+
+/* Of store_cache.c: hashes, and numbers of values that the store has. */
+extern uint64_t store_hash_text(const char *text, uint64_t seed);
+extern void store_cache_open(store *store);
+extern bool
+store_cache_find(const store *store, int64_t type, const char *text, uint64_t hash, value_id *id);
+extern void store_cache_add(store *store, const char *text, uint64_t hash, value_id id);
+/* On rollback: what was added may be gone. */
+extern void store_cache_forget(store *store);
+extern void store_cache_close(store *store);
 
 /* Of store_symbol.c, for opening, rolling back and closing. */
 extern bool store_load_symbols(store *store, engine_error *error);

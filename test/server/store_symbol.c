@@ -3,9 +3,10 @@
  *		Names and values and their numbers.
  *
  * Names of relations and identity types are all in memory, since there are few;
- * values are looked up in the file.  A name gets its number when the store first
- * needs it: numbered[] past numbered_committed is what the write transaction
- * that runs has added, and goes again when it is rolled back.
+ * values are looked up in the file, those of late in a cache before it.  A name
+ * gets its number when the store first needs it: numbered[] past
+ * numbered_committed is what the write transaction that runs has added, and goes
+ * again when it is rolled back.
  */
 #include "store_internal.h"
 
@@ -23,20 +24,11 @@
 /* Serials from here on belong to values of one request. */
 #define TEMPORARY_SERIAL ((int64_t) 1 << 42)
 
-static uint64_t
-hash_name(const char *name, int arity)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t) (arity + 1);
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
-	return hash ^ hash >> 32;
-}
-
 static void
 place_symbol(store *store, relation *symbol)
 {
-	size_t slot = hash_name(symbol->name, symbol->arity) & (store->table_size - 1);
+	size_t slot =
+		store_hash_text(symbol->name, (uint64_t) (symbol->arity + 1)) & (store->table_size - 1);
 
 	while (store->table[slot] != NULL)
 		slot = (slot + 1) & (store->table_size - 1);
@@ -50,7 +42,7 @@ find_symbol(store *store, const char *name, int arity, bool add)
 
 	if (store->table_size > 0)
 	{
-		size_t slot = hash_name(name, arity) & (store->table_size - 1);
+		size_t slot = store_hash_text(name, (uint64_t) (arity + 1)) & (store->table_size - 1);
 
 		while ((symbol = store->table[slot]) != NULL)
 		{
@@ -313,42 +305,61 @@ store_forget(store *store)
 		free(store->types[--store->type_count]);
 }
 
+/* Adds the value unless the store has it: one step down the index, not two. */
 static bool
-find_text(store *store, int64_t type, const char *text, bool add, value_id *id, engine_error *error)
+add_text(store *store, int64_t type, const char *text, bool *added, value_id *id,
+		 engine_error *error)
 {
-	sqlite3_stmt *statement = store->find_value;
-	int step;
+	sqlite3_stmt *statement = store->add_value;
 
-	if (!store_begin_read(store, error))
-		return false;
-	sqlite3_bind_int64(statement, 1, type);
-	sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC);
-	step = sqlite3_step(statement);
-	if (step == SQLITE_ROW)
-		*id = sqlite3_column_int64(statement, 0);
-	else if (step != SQLITE_DONE)
-		store_fail(store, "looking a value up", error);
-	sqlite3_reset(statement);
-	if (step == SQLITE_ROW)
-		return true;
-	if (step != SQLITE_DONE)
-		return false;
-	if (!add)
-	{
-		*id = temporary_value_id(store, type, text);
-		return true;
-	}
 	if (store->next_serial >= TEMPORARY_SERIAL)
 		return engine_fail(error, ENGINE_RESOURCE_EXHAUSTED,
 						   "the store has no number left for a value");
 	*id = make_id(store->next_serial, type);
-	statement = store->add_value;
 	sqlite3_bind_int64(statement, 1, *id);
 	sqlite3_bind_int64(statement, 2, type);
 	sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
 	if (!store_run(store, statement, "storing a value", error))
 		return false;
-	store->next_serial++;
+	*added = sqlite3_changes(store->database) > 0;
+	if (*added)
+		store->next_serial++;
+	return true;
+}
+
+static bool
+find_text(store *store, int64_t type, const char *text, bool add, value_id *id, engine_error *error)
+{
+	sqlite3_stmt *statement = store->find_value;
+	uint64_t hash = store_hash_text(text, (uint64_t) type);
+	bool added = false;
+	int step;
+
+	if (store_cache_find(store, type, text, hash, id))
+		return true;
+	if (add && !add_text(store, type, text, &added, id, error))
+		return false;
+	if (!added)
+	{
+		if (!store_begin_read(store, error))
+			return false;
+		sqlite3_bind_int64(statement, 1, type);
+		sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC);
+		step = sqlite3_step(statement);
+		if (step == SQLITE_ROW)
+			*id = sqlite3_column_int64(statement, 0);
+		else if (step != SQLITE_DONE || add)
+			store_fail(store, "looking a value up", error);
+		sqlite3_reset(statement);
+		if (step != SQLITE_ROW)
+		{
+			if (step != SQLITE_DONE || add)
+				return false;
+			*id = temporary_value_id(store, type, text);
+			return true;
+		}
+	}
+	store_cache_add(store, text, hash, *id);
 	return true;
 }
 

@@ -423,6 +423,25 @@ batch_whole_or_not_at_all(void **state)
 	assert_query(engine_under_test, "fresh(?x:Fresh, 1)", "Fresh:one");
 }
 
+/* The number of a value that a failed batch added is not used again from memory. */
+static void
+value_of_a_failed_batch(void **state)
+{
+	Verdict__V1__BatchFactsRequest *request = make_batch();
+
+	(void) state;
+	insert(engine_under_test, "p(User:known)");
+	add_change(request, true, "p(User:gone)");
+	add_change(request, true, "p(1)");
+	request->changes[1]->insert->args[0]->kind_case = VERDICT__V1__VALUE__KIND__NOT_SET;
+	assert_batch_refused(request, "changes[1].insert.args[0]: the value is not set");
+	free_message(request);
+	insert(engine_under_test, "p(User:gone)");
+	assert_pages("p(_)", 0, "p(User:known); p(User:gone)");
+	restart();
+	assert_pages("p(_)", 0, "p(User:known); p(User:gone)");
+}
+
 static void
 batch_too_large(void **state)
 {
@@ -629,6 +648,7 @@ main(void)
 									   ENGINE_TEST(mixed_pattern_of_a_page),
 									   ENGINE_TEST(batches),
 									   ENGINE_TEST(batch_whole_or_not_at_all),
+									   ENGINE_TEST(value_of_a_failed_batch),
 									   ENGINE_TEST(batch_too_large),
 									   ENGINE_TEST(malformed_facts),
 									   ENGINE_TEST(long_text),
