@@ -15,6 +15,7 @@ use VerdictDev;
 
 my $node = PostgreSQL::Test::Cluster->new('peer');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION verdict');
 

@@ -82,11 +82,13 @@ INSERT INTO sample_fact
 	ORDER BY n
 	LIMIT 100000 - (SELECT count(*) FROM sample_fact);
 
--- To the instance, in batches; each is applied whole or not at all.
+-- To the instance, in batches; each is sent at once, and applied whole or not at all.
+SET verdict.mutation_mode = immediate;
 SELECT sum(verdict_batch_facts(batch)) AS facts_loaded
 FROM (SELECT array_agg(fact) AS batch
 	  FROM (SELECT fact, (row_number() OVER () - 1) / 5000 AS number FROM sample_fact) AS numbered
 	  GROUP BY number) AS batches;
+RESET verdict.mutation_mode;
 SELECT count(*) AS documents FROM document;
 
 DROP FUNCTION pick;

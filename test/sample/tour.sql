@@ -75,9 +75,14 @@ RESET ROLE;
 \set ECHO none
 
 \echo
-\echo '== 6. A fact revoked: the next check knows'
+\echo '== 6. A change belongs to its transaction: a rollback sends nothing, a commit does'
 \set ECHO queries
-SELECT verdict_delete_fact('is_owner(User:bob, Document:20001)');
+BEGIN;
+DELETE FROM document WHERE id = 20001;
+SELECT sent_changes, pending_changes FROM verdict_session();
+ROLLBACK;
+SELECT verdict_authorize('User:bob', 'read', 'Document:20001');
+DELETE FROM document WHERE id = 20001;
 SELECT verdict_authorize('User:bob', 'read', 'Document:20001');
 \set ECHO none
 

@@ -111,6 +111,7 @@ $peers{connect} = $full->sockport;
 my $instance = VerdictDev->start(api_keys => ['cancel-key']);
 my $node = PostgreSQL::Test::Cluster->new('cancel');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 {
 	local $ENV{LD_PRELOAD} = $shim;
 	$node->start;

@@ -17,6 +17,7 @@ my $other = VerdictDev->start(api_keys => ['first-key']);
 
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 # Loaded by the postmaster: nothing may be started before a backend's first call.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'verdict'\nmax_connections = 60\n");
 $node->start;

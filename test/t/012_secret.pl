@@ -17,6 +17,7 @@ my $instance = VerdictDev->start(api_keys => [$secret]);
 
 my $node = PostgreSQL::Test::Cluster->new('secret');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->append_conf('postgresql.conf', <<'END');
 log_min_messages = debug5
 log_statement = all

@@ -16,6 +16,7 @@ my $failures = 10_000;
 my $instance = VerdictDev->start(api_keys => ['leak-key']);
 my $node = PostgreSQL::Test::Cluster->new('leak');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 # The bench of the server itself is not of interest.
 $node->append_conf('postgresql.conf', "fsync = off\njit = off\n");
 $node->start;

@@ -16,6 +16,7 @@ use VerdictDev;
 my $instance = VerdictDev->start(api_keys => ['interrupt-key']);
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->append_conf('postgresql.conf', "client_connection_check_interval = 100ms\n");
 $node->start;
 my $url = $instance->url;

@@ -15,6 +15,7 @@ use VerdictDev;
 my $instance = VerdictDev->start(api_keys => ['crash-key']);
 my $node = PostgreSQL::Test::Cluster->new('crash');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->append_conf('postgresql.conf', 'autovacuum = off');
 $node->start;
 

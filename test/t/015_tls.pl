@@ -31,6 +31,7 @@ my $plain = VerdictDev->start(api_keys => ['tls-key']);
 
 my $node = PostgreSQL::Test::Cluster->new('tls');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->start;
 my $url = $here->url;
 $node->safe_psql('postgres', <<"END");

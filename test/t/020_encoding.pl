@@ -16,6 +16,7 @@ use VerdictDev;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->append_conf('postgresql.conf', "bytea_output = hex\nfsync = off");
 $node->start;
 

@@ -14,6 +14,7 @@ use VerdictDev;
 
 my $node = PostgreSQL::Test::Cluster->new('surface');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION verdict');
 

@@ -189,6 +189,7 @@ my @faults = (
 my $instance = VerdictDev->start(api_keys => ['fault-key']);
 my $node = PostgreSQL::Test::Cluster->new('faults');
 $node->init;
+$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
 $node->start;
 
 my $setup = 'CREATE EXTENSION verdict;';
