@@ -2,7 +2,8 @@
  * answer_checks.h
  *		What must hold of an answer's decoding, whatever the bytes and the format.
  *
- * The first byte of an input picks the decoder, the rest is the body.
+ * The first byte of an input picks the decoder and whether there is memory for
+ * whole messages, the rest is the body.
  */
 #ifndef VERDICT_FUZZ_ANSWER_CHECKS_H
 #define VERDICT_FUZZ_ANSWER_CHECKS_H
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define ANSWER_MEMORY (64 * 1024 * 1024)
+#define LITTLE_MEMORY 1024
 
 static verdict_host host;
 
@@ -204,6 +206,7 @@ check_answer(verdict_wire_format format, const uint8_t *data, size_t size)
 	bool flag = true;
 	uint32_t number = 99;
 	const char *policy = "x";
+	bool acceptable;
 	bool decoded;
 
 	verdict_host_init_posix(&host);
@@ -212,7 +215,7 @@ check_answer(verdict_wire_format format, const uint8_t *data, size_t size)
 	size--;
 	kind = data[0] % 11;
 	verdict_status_init(&status);
-	verdict_arena_init(&arena, &host, ANSWER_MEMORY);
+	verdict_arena_init(&arena, &host, data[0] / 11 % 2 == 0 ? ANSWER_MEMORY : LITTLE_MEMORY);
 
 	if (kind < 9)
 	{
@@ -224,28 +227,32 @@ check_answer(verdict_wire_format format, const uint8_t *data, size_t size)
 			check(status.code != VERDICT_OK && status.message[0] != '\0');
 			check(verdict_is_text(status.message, strlen(status.message)));
 		}
+		check(arena.used <= arena.maximum);
+		/* the decoders of small answers have memory of their own */
+		acceptable = message != NULL || status.cause == VERDICT_CAUSE_TOO_LARGE;
 		verdict_arena_reset(&arena);
 		verdict_status_init(&status);
 		switch (kind)
 		{
 			case 0:
 				decoded = verdict_decode_authorize(&host, format, body, size, &flag, &status);
-				check(decoded == (message != NULL) && (decoded || !flag));
+				check(decoded == acceptable && (decoded || !flag));
 				break;
 			case 1:
 				decoded = verdict_decode_changed(&host, format, body, size, &flag, &status);
-				check(decoded == (message != NULL) && (decoded || !flag));
+				check(decoded == acceptable && (decoded || !flag));
 				break;
 			case 2:
 				decoded = verdict_decode_batch(&host, format, body, size, &number, &status);
-				check(decoded == (message != NULL) && (decoded || number == 0));
+				check(decoded == acceptable && (decoded || number == 0));
 				break;
 			case 3:
 				decoded = verdict_decode_get_policy(&arena, format, body, size, &policy, &status);
-				check(decoded == (policy != NULL));
+				check(decoded == (message != NULL) && decoded == (policy != NULL));
 				break;
 			case 4:
 				decoded = verdict_decode_set_policy(&host, format, body, size, &status);
+				check(decoded == acceptable);
 				break;
 			case 5:
 				check_rows(format, VERDICT_ROWS_QUERY, body, size, 0);
