@@ -45,6 +45,8 @@ check_hostile(const uint8_t *body, size_t size, size_t cut, verdict_buffer *whol
 		  (result == VERDICT_INFLATE_OK));
 	if (result != VERDICT_INFLATE_OK)
 		return;
+	/* of what zlib reads only gzip was asked for */
+	check(size < 2 || (body[0] == 0x1F && body[1] == 0x8B));
 	check(verdict_inflate_ended(inflater) == ended);
 	check(whole->size == parts->size &&
 		  (whole->size == 0 || memcmp(whole->bytes, parts->bytes, whole->size) == 0));
