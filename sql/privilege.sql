@@ -81,7 +81,7 @@ RESET ROLE;
 \set changes 'verdict_insert_fact(verdict_fact), verdict_insert_fact(text, "any"), verdict_delete_fact(verdict_fact), verdict_delete_fact(text, "any"), verdict_batch_facts(verdict_fact[], verdict_fact[]), verdict_set_policy(text), verdict_emit_fact()'
 CREATE TABLE privilege_test_row (id integer);
 CREATE TRIGGER emit AFTER INSERT OR DELETE ON privilege_test_row FOR EACH ROW EXECUTE FUNCTION verdict_emit_fact('row', '{id}');
-GRANT ALL ON privilege_test_row TO verdict_test_owner;
+ALTER TABLE privilege_test_row OWNER TO verdict_test_owner;
 CREATE TABLE privilege_test_own (id integer);
 ALTER TABLE privilege_test_own OWNER TO verdict_test_owner;
 SET ROLE verdict_test_owner;

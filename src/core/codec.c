@@ -26,23 +26,53 @@ verdict_wire_content_type(verdict_wire_format format)
 
 /* ---------- requests ---------- */
 
-static bool
-refuse(verdict_status *status, const char *where, const char *what)
+bool
+verdict_request_refuse(verdict_status *status, const char *where, const char *what)
 {
 	return verdict_status_fail(status, VERDICT_INVALID_ARGUMENT, VERDICT_CAUSE_ARGUMENT, "%s: %s",
 							   where, what);
 }
 
+/* NULL when an identity is fit for a request. */
+static const char *
+identity_problem(const verdict_identity *identity)
+{
+	if (!verdict_is_identifier(identity->type, strlen(identity->type)))
+		return "the type of an identity must be an identifier";
+	if (identity->id[0] == '\0')
+		return "the id of an identity must not be empty";
+	if (!verdict_is_text(identity->id, strlen(identity->id)))
+		return "the id of an identity is not valid UTF-8";
+	return NULL;
+}
+
+/* The same of a value. */
+static const char *
+value_problem(const verdict_value *value)
+{
+	switch (value->kind)
+	{
+		case VERDICT_VALUE_ANY:
+			return "a value is missing";
+		case VERDICT_VALUE_IDENTITY:
+			return identity_problem(&value->as.identity);
+		case VERDICT_VALUE_STRING:
+			if (!verdict_is_text(value->as.string, strlen(value->as.string)))
+				return "the string is not valid UTF-8";
+			break;
+		case VERDICT_VALUE_INTEGER:
+		case VERDICT_VALUE_BOOLEAN:
+			break;
+	}
+	return NULL;
+}
+
 static bool
 check_identity(const verdict_identity *identity, const char *where, verdict_status *status)
 {
-	if (!verdict_is_identifier(identity->type, strlen(identity->type)))
-		return refuse(status, where, "the type of an identity must be an identifier");
-	if (identity->id[0] == '\0')
-		return refuse(status, where, "the id of an identity must not be empty");
-	if (!verdict_is_text(identity->id, strlen(identity->id)))
-		return refuse(status, where, "the id of an identity is not valid UTF-8");
-	return true;
+	const char *problem = identity_problem(identity);
+
+	return problem == NULL || verdict_request_refuse(status, where, problem);
 }
 
 static void
@@ -66,19 +96,9 @@ append_binary(ProtobufCBuffer *sink, size_t size, const uint8_t *bytes)
 	verdict_buffer_append(((buffer_sink *) sink)->out, bytes, size);
 }
 
-/* Appends a request message in the format asked for. */
-static bool
-write_request(verdict_buffer *out, verdict_wire_format format, const ProtobufCMessage *message,
-			  verdict_status *status)
+bool
+verdict_request_written(const verdict_buffer *out, verdict_status *status)
 {
-	if (format == VERDICT_WIRE_JSON)
-		verdict_message_to_json(out, message);
-	else
-	{
-		buffer_sink sink = {{append_binary}, out};
-
-		protobuf_c_message_pack_to_buffer(message, &sink.base);
-	}
 	switch (out->state)
 	{
 		case VERDICT_BUFFER_OK:
@@ -92,10 +112,25 @@ write_request(verdict_buffer *out, verdict_wire_format format, const ProtobufCMe
 	return verdict_status_no_memory(status);
 }
 
-/* A value for a request, in the arena; NULL with a status on failure. */
+/* Appends a request message in the format asked for. */
+static bool
+write_request(verdict_buffer *out, verdict_wire_format format, const ProtobufCMessage *message,
+			  verdict_status *status)
+{
+	if (format == VERDICT_WIRE_JSON)
+		verdict_message_to_json(out, message);
+	else
+	{
+		buffer_sink sink = {{append_binary}, out};
+
+		protobuf_c_message_pack_to_buffer(message, &sink.base);
+	}
+	return verdict_request_written(out, status);
+}
+
+/* A value that was checked, in the arena; NULL with a status when there is no memory. */
 static Verdict__V1__Value *
-make_value(verdict_arena *arena, const verdict_value *value, const char *where,
-		   verdict_status *status)
+make_value(verdict_arena *arena, const verdict_value *value, verdict_status *status)
 {
 	Verdict__V1__Value *message = verdict_arena_alloc(arena, sizeof(*message));
 
@@ -108,11 +143,8 @@ make_value(verdict_arena *arena, const verdict_value *value, const char *where,
 	switch (value->kind)
 	{
 		case VERDICT_VALUE_ANY:
-			refuse(status, where, "a value is missing");
-			return NULL;
+			break;
 		case VERDICT_VALUE_IDENTITY:
-			if (!check_identity(&value->as.identity, where, status))
-				return NULL;
 			message->identity = verdict_arena_alloc(arena, sizeof(*message->identity));
 			if (message->identity == NULL)
 			{
@@ -123,11 +155,6 @@ make_value(verdict_arena *arena, const verdict_value *value, const char *where,
 			message->kind_case = VERDICT__V1__VALUE__KIND_IDENTITY;
 			break;
 		case VERDICT_VALUE_STRING:
-			if (!verdict_is_text(value->as.string, strlen(value->as.string)))
-			{
-				refuse(status, where, "the string is not valid UTF-8");
-				return NULL;
-			}
 			message->string = (char *) value->as.string;
 			message->kind_case = VERDICT__V1__VALUE__KIND_STRING;
 			break;
@@ -159,11 +186,20 @@ make_term(verdict_arena *arena, const verdict_term *term, const char *where, ver
 		case VERDICT_TERM_WILDCARD:
 			break;
 		case VERDICT_TERM_VALUE:
-			message->value = make_value(arena, &term->as.value, where, status);
+		{
+			const char *problem = value_problem(&term->as.value);
+
+			if (problem != NULL)
+			{
+				verdict_request_refuse(status, where, problem);
+				return NULL;
+			}
+			message->value = make_value(arena, &term->as.value, status);
 			if (message->value == NULL)
 				return NULL;
 			message->kind_case = VERDICT__V1__TERM__KIND_VALUE;
 			break;
+		}
 		case VERDICT_TERM_VARIABLE:
 		{
 			const verdict_variable *variable = &term->as.variable;
@@ -172,7 +208,8 @@ make_term(verdict_arena *arena, const verdict_term *term, const char *where, ver
 				(variable->type[0] != '\0' &&
 				 !verdict_is_identifier(variable->type, strlen(variable->type))))
 			{
-				refuse(status, where, "name and type of a variable must be identifiers");
+				verdict_request_refuse(status, where,
+									   "name and type of a variable must be identifiers");
 				return NULL;
 			}
 			message->variable = verdict_arena_alloc(arena, sizeof(*message->variable));
@@ -191,14 +228,15 @@ make_term(verdict_arena *arena, const verdict_term *term, const char *where, ver
 	return message;
 }
 
-static bool
-check_fact(const verdict_fact *fact, const char *where, verdict_status *status)
+/* NULL when predicate and number of arguments are fit for a request. */
+static const char *
+predicate_problem(const verdict_fact *fact)
 {
 	if (!verdict_is_identifier(fact->predicate, strlen(fact->predicate)))
-		return refuse(status, where, "the predicate must be an identifier");
+		return "the predicate must be an identifier";
 	if (fact->count > VERDICT_MAX_ARGUMENTS)
-		return refuse(status, where, "too many arguments");
-	return true;
+		return "too many arguments";
+	return NULL;
 }
 
 #define WHERE_SIZE 64
@@ -207,11 +245,12 @@ static bool
 put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message, const verdict_fact *pattern,
 			verdict_status *status)
 {
+	const char *problem = predicate_problem(pattern);
 	size_t i;
 
 	verdict__v1__pattern__init(message);
-	if (!check_fact(pattern, "pattern", status))
-		return false;
+	if (problem != NULL)
+		return verdict_request_refuse(status, "pattern", problem);
 	message->predicate = (char *) pattern->predicate;
 	if (pattern->count == 0)
 		return true;
@@ -231,15 +270,57 @@ put_pattern(verdict_arena *arena, Verdict__V1__Pattern *message, const verdict_f
 	return true;
 }
 
+/* NULL when a fact is fit for a request; else *index is the argument's, or fact->count. */
+static const char *
+fact_problem(const verdict_fact *fact, size_t *index)
+{
+	const char *problem = predicate_problem(fact);
+
+	*index = fact->count;
+	if (problem != NULL)
+		return problem;
+	for (*index = 0; *index < fact->count; (*index)++)
+	{
+		const verdict_term *term = &fact->args[*index];
+
+		problem = term->kind == VERDICT_TERM_VALUE
+					  ? value_problem(&term->as.value)
+					  : "a fact must not hold a variable or a wildcard";
+		if (problem != NULL)
+			return problem;
+	}
+	return NULL;
+}
+
+static bool
+refuse_fact(verdict_status *status, const char *where, const verdict_fact *fact, size_t index,
+			const char *problem)
+{
+	char argument[WHERE_SIZE + 32];
+
+	if (index == fact->count)
+		return verdict_request_refuse(status, where, problem);
+	snprintf(argument, sizeof(argument), "%s.args[%zu]", where, index);
+	return verdict_request_refuse(status, argument, problem);
+}
+
+bool
+verdict_request_check_fact(const verdict_fact *fact, const char *where, verdict_status *status)
+{
+	size_t index;
+	const char *problem = fact_problem(fact, &index);
+
+	return problem == NULL || refuse_fact(status, where, fact, index, problem);
+}
+
+/* A fact that was checked. */
 static bool
 put_fact(verdict_arena *arena, Verdict__V1__Fact *message, const verdict_fact *fact,
-		 const char *where, verdict_status *status)
+		 verdict_status *status)
 {
 	size_t i;
 
 	verdict__v1__fact__init(message);
-	if (!check_fact(fact, where, status))
-		return false;
 	message->predicate = (char *) fact->predicate;
 	if (fact->count == 0)
 		return true;
@@ -248,12 +329,7 @@ put_fact(verdict_arena *arena, Verdict__V1__Fact *message, const verdict_fact *f
 		return verdict_status_no_memory(status);
 	for (i = 0; i < fact->count; i++)
 	{
-		char argument[WHERE_SIZE + 32];
-
-		snprintf(argument, sizeof(argument), "%s.args[%zu]", where, i);
-		if (fact->args[i].kind != VERDICT_TERM_VALUE)
-			return refuse(status, argument, "a fact must not hold a variable or a wildcard");
-		message->args[i] = make_value(arena, &fact->args[i].as.value, argument, status);
+		message->args[i] = make_value(arena, &fact->args[i].as.value, status);
 		if (message->args[i] == NULL)
 			return false;
 	}
@@ -273,9 +349,9 @@ verdict_encode_authorize(verdict_buffer *out, verdict_wire_format format,
 	if (!check_identity(actor, "actor", status) || !check_identity(resource, "resource", status))
 		return false;
 	if (action[0] == '\0')
-		return refuse(status, "action", "must not be empty");
+		return verdict_request_refuse(status, "action", "must not be empty");
 	if (!verdict_is_text(action, strlen(action)))
-		return refuse(status, "action", "is not valid UTF-8");
+		return verdict_request_refuse(status, "action", "is not valid UTF-8");
 	put_identity(&actor_message, actor);
 	put_identity(&resource_message, resource);
 	request.actor = &actor_message;
@@ -350,10 +426,25 @@ verdict_encode_fact(verdict_buffer *out, verdict_wire_format format, const verdi
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	request.fact = &fact_message;
-	done = put_fact(&arena, &fact_message, fact, "fact", status) &&
+	done = verdict_request_check_fact(fact, "fact", status) &&
+		   put_fact(&arena, &fact_message, fact, status) &&
 		   write_request(out, format, &request.base, status);
 	verdict_arena_free(&arena);
 	return done;
+}
+
+/* Makes the name of the place only when it has to be said: triggers come here for each row. */
+static bool
+check_change(const verdict_change *change, size_t number, verdict_status *status)
+{
+	size_t index;
+	const char *problem = fact_problem(&change->fact, &index);
+	char where[WHERE_SIZE];
+
+	if (problem == NULL)
+		return true;
+	snprintf(where, sizeof(where), "changes[%zu].%s", number, change->insert ? "insert" : "delete");
+	return refuse_fact(status, where, &change->fact, index, problem);
 }
 
 static bool
@@ -375,12 +466,10 @@ put_changes(verdict_arena *arena, Verdict__V1__BatchFactsRequest *request,
 	{
 		const verdict_change *change = &changes[i];
 		Verdict__V1__Fact *fact = verdict_arena_alloc(arena, sizeof(*fact));
-		char where[WHERE_SIZE];
 
 		if (fact == NULL)
 			return verdict_status_no_memory(status);
-		snprintf(where, sizeof(where), "changes[%zu].%s", i, change->insert ? "insert" : "delete");
-		if (!put_fact(arena, fact, &change->fact, where, status))
+		if (!put_fact(arena, fact, &change->fact, status))
 			return false;
 		verdict__v1__fact_change__init(&messages[i]);
 		if (change->insert)
@@ -405,7 +494,16 @@ verdict_encode_batch(verdict_buffer *out, verdict_wire_format format, const verd
 {
 	Verdict__V1__BatchFactsRequest request = VERDICT__V1__BATCH_FACTS_REQUEST__INIT;
 	verdict_arena arena;
+	size_t i;
 	bool done;
+
+	for (i = 0; i < count; i++)
+	{
+		if (!check_change(&changes[i], i, status))
+			return false;
+	}
+	if (format == VERDICT_WIRE_BINARY)
+		return verdict_request_put_changes(out, changes, count, status);
 
 	verdict_arena_init(&arena, out->host, SIZE_MAX);
 	done = put_changes(&arena, &request, changes, count, status) &&
@@ -421,7 +519,7 @@ verdict_encode_set_policy(verdict_buffer *out, verdict_wire_format format, const
 	Verdict__V1__SetPolicyRequest request = VERDICT__V1__SET_POLICY_REQUEST__INIT;
 
 	if (!verdict_is_text(policy, strlen(policy)))
-		return refuse(status, "policy", "is not valid UTF-8");
+		return verdict_request_refuse(status, "policy", "is not valid UTF-8");
 	request.policy = (char *) policy;
 	return write_request(out, format, &request.base, status);
 }

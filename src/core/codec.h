@@ -48,6 +48,17 @@ extern bool verdict_encode_fact(verdict_buffer *out, verdict_wire_format format,
 extern bool
 verdict_encode_batch(verdict_buffer *out, verdict_wire_format format, const verdict_change *changes,
 					 size_t count, verdict_status *status);
+
+/*
+ * The same in two steps and binary alone, for whoever makes many: the message
+ * Fact of a ground fact (equal facts are equal bytes), and around such bytes one
+ * element of a BatchFacts request.  Elements one after the other are the request.
+ */
+extern bool
+verdict_encode_bare_fact(verdict_buffer *out, const verdict_fact *fact, verdict_status *status);
+extern bool verdict_encode_change(verdict_buffer *out, bool insert, const void *fact, size_t size,
+								  verdict_status *status);
+
 extern bool verdict_encode_set_policy(verdict_buffer *out, verdict_wire_format format,
 									  const char *policy, verdict_status *status);
 

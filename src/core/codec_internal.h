@@ -1,6 +1,6 @@
 /*
  * codec_internal.h
- *		What the decoders of whole answers and of rows share; for codec*.c only.
+ *		What the encoders, and the decoders of whole answers and of rows, share; for codec*.c only.
  */
 #ifndef VERDICT_CODEC_INTERNAL_H
 #define VERDICT_CODEC_INTERNAL_H
@@ -8,6 +8,23 @@
 #include "codec.h"
 
 #include "verdict.pb-c.h"
+
+/* Fails with VERDICT_INVALID_ARGUMENT and cause ARGUMENT: "where: what". */
+extern bool verdict_request_refuse(verdict_status *status, const char *where, const char *what);
+
+/*
+ * Checks all that the contract asks of a fact in a request, the UTF-8 of its
+ * strings included; refuses it with the name of the argument.
+ */
+extern bool
+verdict_request_check_fact(const verdict_fact *fact, const char *where, verdict_status *status);
+
+/* Whether all that was appended is there; else a status of the buffer's failure. */
+extern bool verdict_request_written(const verdict_buffer *out, verdict_status *status);
+
+/* Appends changes that were checked as elements of a BatchFacts request in binary. */
+extern bool verdict_request_put_changes(verdict_buffer *out, const verdict_change *changes,
+										size_t count, verdict_status *status);
 
 /*
  * How much memory the decoded form of "size" bytes may take.  Honest answers

@@ -474,6 +474,35 @@ verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint
 	return immediate;
 }
 
+void
+verdict_change_elements(Oid role, const char *elements, const uint32 *sizes, size_t count)
+{
+	bool immediate = verdict_setting_mutation_mode == VERDICT_MODE_IMMEDIATE;
+	const verdict_server *server;
+	verdict_transaction_server *entry = begin_change(role, &server);
+	int batch_size = server->batch_size;
+
+	for (size_t i = 0; i < count;)
+	{
+		change_batch batch;
+		uint32 changed;
+
+		batch.role = role;
+		batch.method = VERDICT_METHOD_BATCH_FACTS;
+		batch.action = "change the facts";
+		batch.payload = elements;
+		batch.payload_size = 0;
+		batch.changes = 0;
+		do
+		{
+			batch.payload_size += sizes[i++];
+			batch.changes++;
+		} while (immediate && i < count && batch.changes < (uint32) batch_size);
+		elements += batch.payload_size;
+		hand_over(entry, batch_size, &batch, &changed);
+	}
+}
+
 bool
 verdict_change_policy(const char *policy)
 {

@@ -24,6 +24,14 @@
 extern bool
 verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint32 *changed);
 
+/*
+ * The same for changes that are encoded already, such as those of many rows:
+ * elements as verdict_encode_change() makes them, one after the other, with the size
+ * of each.  In immediate mode they are sent in batches of the server's batch_size.
+ */
+extern void
+verdict_change_elements(Oid role, const char *elements, const uint32 *sizes, size_t count);
+
 /* The same for the policy, as the current user. */
 extern bool verdict_change_policy(const char *policy);
 

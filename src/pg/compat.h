@@ -16,6 +16,7 @@
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -79,6 +80,31 @@ verdict_wait_event_new(const char *name)
 #else
 	(void) name;
 	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* A sort of datums that can be read more than once; without a collation. */
+static inline Tuplesortstate *
+verdict_sort_datums(Oid type, Oid less, int memory)
+{
+#if PG_VERSION_NUM >= 150000
+	return tuplesort_begin_datum(type, less, InvalidOid, false, memory, NULL,
+								 TUPLESORT_RANDOMACCESS);
+#else
+	return tuplesort_begin_datum(type, less, InvalidOid, false, memory, NULL, true);
+#endif
+}
+
+/* The next of them, a copy in the current context; false after the last. */
+static inline bool
+verdict_sort_next(Tuplesortstate *sort, Datum *datum)
+{
+	bool is_null;
+
+#if PG_VERSION_NUM >= 160000
+	return tuplesort_getdatum(sort, true, true, datum, &is_null, NULL);
+#else
+	return tuplesort_getdatum(sort, true, datum, &is_null, NULL);
 #endif
 }
 

@@ -21,11 +21,21 @@ extern Datum verdict_fact_to_datum(const verdict_fact *fact);
 extern const verdict_fact *
 verdict_fact_from_arguments(FunctionCallInfo fcinfo, const char *predicate, int first);
 
+/* How a SQL type becomes an argument of a fact; decided once. */
+typedef struct verdict_argument_type
+{
+	int kind;		 /* fact_build.c's */
+	FmgrInfo output; /* of a type that goes by its text */
+} verdict_argument_type;
+
 /*
- * What one SQL value that is not NULL becomes as an argument of a fact, by the
- * same rules; raises 42804 for a type that no fact can hold.
+ * Decides for a type, by the same rules; what it keeps is allocated in "context".
+ * False for a type that no fact can hold.
  */
-extern void verdict_term_from_datum(verdict_term *term, Oid type, Datum datum);
+extern bool verdict_argument_type_init(verdict_argument_type *type, Oid oid, MemoryContext context);
+
+/* What a value of the type that is not NULL becomes, in the current context. */
+extern void verdict_term_from_datum(verdict_term *term, verdict_argument_type *type, Datum datum);
 
 /* One value of an answer as text in the database's encoding; ANY is NULL. */
 extern char *verdict_value_to_cstring(const verdict_value *value);

@@ -43,12 +43,6 @@ typedef enum argument_kind
 	ARGUMENT_BOOLEAN
 } argument_kind;
 
-typedef struct argument_type
-{
-	argument_kind kind;
-	FmgrInfo output;
-} argument_type;
-
 typedef struct argument_cache
 {
 	int count;	   /* of types */
@@ -57,11 +51,11 @@ typedef struct argument_cache
 	int16 element_length;
 	bool element_by_value;
 	char element_align;
-	argument_type types[FLEXIBLE_ARRAY_MEMBER];
+	verdict_argument_type types[FLEXIBLE_ARRAY_MEMBER];
 } argument_cache;
 
-static void
-classify_argument(argument_type *type, Oid oid, MemoryContext context)
+bool
+verdict_argument_type_init(verdict_argument_type *type, Oid oid, MemoryContext context)
 {
 	Oid base;
 	Oid output;
@@ -69,13 +63,10 @@ classify_argument(argument_type *type, Oid oid, MemoryContext context)
 	char category;
 	bool preferred;
 
-	if (!OidIsValid(oid))
-		ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_DATATYPE),
-						errmsg("could not determine the type of an argument of the fact")));
 	if (oid == UNKNOWNOID)
 	{
 		type->kind = ARGUMENT_LITERAL;
-		return;
+		return true;
 	}
 	base = getBaseType(oid);
 	switch (base)
@@ -83,19 +74,19 @@ classify_argument(argument_type *type, Oid oid, MemoryContext context)
 		case TEXTOID:
 		case VARCHAROID:
 			type->kind = ARGUMENT_TEXT;
-			return;
+			return true;
 		case INT2OID:
 			type->kind = ARGUMENT_INT2;
-			return;
+			return true;
 		case INT4OID:
 			type->kind = ARGUMENT_INT4;
-			return;
+			return true;
 		case INT8OID:
 			type->kind = ARGUMENT_INT8;
-			return;
+			return true;
 		case BOOLOID:
 			type->kind = ARGUMENT_BOOLEAN;
-			return;
+			return true;
 		default:
 			break;
 	}
@@ -112,6 +103,17 @@ classify_argument(argument_type *type, Oid oid, MemoryContext context)
 	else if (base == CHAROID || category == TYPCATEGORY_STRING)
 		type->kind = ARGUMENT_OUTPUT;
 	else
+		return false;
+	return true;
+}
+
+static void
+require_argument_type(verdict_argument_type *type, Oid oid, MemoryContext context)
+{
+	if (!OidIsValid(oid))
+		ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_DATATYPE),
+						errmsg("could not determine the type of an argument of the fact")));
+	if (!verdict_argument_type_init(type, oid, context))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("a value of type %s cannot be an argument of a fact", format_type_be(oid)),
@@ -133,7 +135,7 @@ argument_types(FunctionCallInfo fcinfo, int first)
 		int count = is_array ? 1 : PG_NARGS() - first;
 
 		cache = MemoryContextAllocZero(flinfo->fn_mcxt, offsetof(argument_cache, types) +
-															count * sizeof(argument_type));
+															count * sizeof(verdict_argument_type));
 		cache->count = count;
 		cache->is_array = is_array;
 		if (is_array)
@@ -146,12 +148,12 @@ argument_types(FunctionCallInfo fcinfo, int first)
 								errmsg("VARIADIC argument must be an array")));
 			get_typlenbyvalalign(cache->element, &cache->element_length, &cache->element_by_value,
 								 &cache->element_align);
-			classify_argument(&cache->types[0], cache->element, flinfo->fn_mcxt);
+			require_argument_type(&cache->types[0], cache->element, flinfo->fn_mcxt);
 		}
 		else
 			for (int i = 0; i < count; i++)
-				classify_argument(&cache->types[i], get_fn_expr_argtype(flinfo, first + i),
-								  flinfo->fn_mcxt);
+				require_argument_type(&cache->types[i], get_fn_expr_argtype(flinfo, first + i),
+									  flinfo->fn_mcxt);
 		flinfo->fn_extra = cache;
 	}
 	return cache;
@@ -190,10 +192,10 @@ set_variable(verdict_term *term, Datum datum)
 	}
 }
 
-static void
-set_term(verdict_term *term, argument_type *type, Datum datum)
+void
+verdict_term_from_datum(verdict_term *term, verdict_argument_type *type, Datum datum)
 {
-	switch (type->kind)
+	switch ((argument_kind) type->kind)
 	{
 		case ARGUMENT_IDENTITY:
 			term->kind = VERDICT_TERM_VALUE;
@@ -275,20 +277,11 @@ verdict_fact_from_arguments(FunctionCallInfo fcinfo, const char *predicate, int 
 		if (is_null)
 			fact->args[i].kind = VERDICT_TERM_WILDCARD;
 		else if (cache->is_array)
-			set_term(&fact->args[i], &cache->types[0], elements[i]);
+			verdict_term_from_datum(&fact->args[i], &cache->types[0], elements[i]);
 		else
-			set_term(&fact->args[i], &cache->types[i], PG_GETARG_DATUM(first + i));
+			verdict_term_from_datum(&fact->args[i], &cache->types[i], PG_GETARG_DATUM(first + i));
 	}
 	return fact;
-}
-
-void
-verdict_term_from_datum(verdict_term *term, Oid type, Datum datum)
-{
-	argument_type argument;
-
-	classify_argument(&argument, type, CurrentMemoryContext);
-	set_term(term, &argument, datum);
 }
 
 Datum

@@ -18,6 +18,9 @@
 static void *
 context_allocate(void *context, void *pointer, size_t size)
 {
+	/* A piece that grows stays where it is. */
+	MemoryContext owner = pointer == NULL ? CurrentMemoryContext
+										  : GetMemoryChunkContext((char *) pointer - SIZE_PREFIX);
 	char *piece;
 
 	(void) context;
@@ -25,8 +28,8 @@ context_allocate(void *context, void *pointer, size_t size)
 	/* More than any context gives; asking for it would raise. */
 	if (size > MaxAllocHugeSize - SIZE_PREFIX)
 		return NULL;
-	piece = MemoryContextAllocExtended(CurrentMemoryContext, size + SIZE_PREFIX,
-									   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_HUGE);
+	piece =
+		MemoryContextAllocExtended(owner, size + SIZE_PREFIX, MCXT_ALLOC_NO_OOM | MCXT_ALLOC_HUGE);
 	if (piece == NULL)
 		return NULL;
 	*(Size *) piece = size;

@@ -9,7 +9,7 @@
 
 /*
  * A host table for arenas and buffers whose memory goes with the memory context
- * that is current when it is allocated; nothing needs to be freed.  It serves
+ * that is current when it is allocated first; nothing needs to be freed.  It serves
  * memory only: clock, randomness and wait are absent.  Never raises: the core
  * sees NULL when there is no memory.
  */
