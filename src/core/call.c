@@ -56,14 +56,40 @@ add_lasting_headers(const verdict_work *work, verdict_call *call, verdict_status
 
 /* ---- one call ---- */
 
+/* What a supervisor is told of a call that is over. */
+static void
+tell_end(const verdict_client *client, const verdict_call *call, int64_t now_us)
+{
+	const verdict_supervisor *supervisor = client->options.supervisor;
+	const verdict_retry_state *retry = &call->retry;
+	verdict_call_report report;
+
+	if (supervisor == NULL || supervisor->ended == NULL)
+		return;
+	report.method = call->method;
+	report.status = &call->status;
+	report.duration_us = now_us - retry->call_started_us;
+	report.retries = retry->attempt - 1 + retry->resends_503 + (retry->replaced ? 1 : 0);
+	report.waits_503 = retry->resends_503;
+	report.budget_refused = retry->refused;
+	report.bytes_sent = call->bytes_sent;
+	report.bytes_received = call->bytes_received;
+	supervisor->ended(supervisor->context, &report);
+}
+
+/* "give_up_us" is when all calls of the work have to be over. */
 static bool
 begin(verdict_client *client, const verdict_work *work, verdict_call *call, size_t index,
-	  int64_t now_us)
+	  int64_t give_up_us, int64_t now_us)
 {
 	verdict_status *status = &call->status;
 
 	verdict_status_init(status);
+	verdict_retry_begin(&call->retry, false, now_us);
+	call->method = work->method;
 	call->index = index;
+	call->bytes_sent = 0;
+	call->bytes_received = 0;
 	call->key = NULL;
 	call->consistency = VERDICT_CONSISTENCY_DEFAULT;
 	call->fresh_connection = false;
@@ -71,6 +97,8 @@ begin(verdict_client *client, const verdict_work *work, verdict_call *call, size
 	verdict_buffer_reset(&call->request);
 	if (!work->prepare(client, work, call, status))
 		return false;
+	if (give_up_us != INT64_MAX && (give_up_us - now_us) / 1000 < call->timeout_ms)
+		call->timeout_ms = (int) ((give_up_us - now_us) / 1000);
 	if (!verdict_uuid(&client->random_source, status->request_id))
 		return verdict_status_fail(status, VERDICT_INTERNAL, VERDICT_CAUSE_INTERNAL,
 								   "no random bytes");
@@ -90,7 +118,12 @@ static void
 end(verdict_call *call)
 {
 	if (call->exchange != NULL)
+	{
+		if (verdict_exchange_sent(call->exchange))
+			call->bytes_sent += (int64_t) call->body_size;
+		call->bytes_received += verdict_exchange_received(call->exchange);
 		verdict_exchange_release(call->exchange);
+	}
 	call->exchange = NULL;
 	call->phase = VERDICT_CALL_IDLE;
 }
@@ -175,6 +208,24 @@ finish_answer(verdict_client *client, const verdict_work *work, verdict_call *ca
 	return true;
 }
 
+/* verdict_retry_next(), with the budget that counts for this client. */
+static verdict_retry_action
+next_action(verdict_client *client, verdict_call *call, bool kept_died, int64_t now_us,
+			uint32_t jitter, int *delay_ms)
+{
+	const verdict_supervisor *supervisor = client->options.supervisor;
+	bool shared = supervisor != NULL && supervisor->lock_budget != NULL;
+	verdict_retry_budget *budget =
+		shared ? supervisor->lock_budget(supervisor->context) : &client->budget;
+	verdict_retry_action action;
+
+	action = verdict_retry_next(&call->policy, &call->retry, budget, &call->status, kept_died,
+								now_us, jitter, delay_ms);
+	if (shared)
+		supervisor->unlock_budget(supervisor->context);
+	return action;
+}
+
 /*
  * What follows a send whose result is in the status: the end (true), or another
  * send.
@@ -202,8 +253,7 @@ decide(verdict_client *client, verdict_call *call, int64_t now_us)
 		/* What ended one kept connection has most likely ended all. */
 		call->fresh_connection = kept_died;
 	}
-	switch (verdict_retry_next(&call->policy, &call->retry, &client->budget, status, kept_died,
-							   now_us, jitter, &delay_ms))
+	switch (next_action(client, call, kept_died, now_us, jitter, &delay_ms))
 	{
 		case VERDICT_RETRY_STOP:
 			if (status->code != VERDICT_OK && call->maybe_applied)
@@ -297,7 +347,8 @@ typedef struct run_progress
 {
 	size_t started;
 	size_t finished;
-	int64_t until_us; /* when a call has to be looked at next */
+	int64_t until_us;	/* when a call has to be looked at next */
+	int64_t give_up_us; /* when all has to be over; INT64_MAX = never */
 } run_progress;
 
 /* When the call has to be looked at again though nothing came in for it. */
@@ -318,7 +369,7 @@ next_look(const verdict_call *call)
 }
 
 static void
-fail_by_interrupt(verdict_call *call)
+fail_by_interrupt(verdict_call *call, const char *message)
 {
 	verdict_status *status = &call->status;
 
@@ -328,8 +379,7 @@ fail_by_interrupt(verdict_call *call)
 		status->sends++;
 		call->maybe_applied = true;
 	}
-	verdict_status_fail(status, VERDICT_CANCELED, VERDICT_CAUSE_INTERRUPTED,
-						"the call was interrupted");
+	verdict_status_fail(status, VERDICT_CANCELED, VERDICT_CAUSE_INTERRUPTED, "%s", message);
 	status->outcome =
 		call->maybe_applied ? VERDICT_OUTCOME_MAYBE_APPLIED : VERDICT_OUTCOME_NOT_SENT;
 }
@@ -348,8 +398,11 @@ run_slot(verdict_client *client, const verdict_work *work, verdict_call *call,
 		{
 			if (progress->started == work->count)
 				return true;
-			if (!begin(client, work, call, progress->started, now_us))
+			if (!begin(client, work, call, progress->started, progress->give_up_us, now_us))
+			{
+				tell_end(client, call, now_us);
 				return false;
+			}
 			progress->started++;
 		}
 		if (!advance(client, work, call, now_us))
@@ -358,32 +411,72 @@ run_slot(verdict_client *client, const verdict_work *work, verdict_call *call,
 				progress->until_us = next_look(call);
 			return true;
 		}
+		tell_end(client, call, now_us);
 		if (call->status.code != VERDICT_OK)
 			return false;
 		progress->finished++;
 	}
 }
 
-/* The first call that is not over. */
+/* The first call that is not over, or NULL. */
 static verdict_call *
 first_under_way(verdict_client *client)
 {
-	verdict_call *call = client->calls;
+	int i;
 
-	while (call->phase == VERDICT_CALL_IDLE)
-		call++;
-	return call;
+	for (i = 0; i < VERDICT_MAX_IN_FLIGHT; i++)
+		if (client->calls[i].phase != VERDICT_CALL_IDLE)
+			return &client->calls[i];
+	return NULL;
+}
+
+/* Ends what is still under way. */
+static void
+abandon(verdict_client *client, const char *why)
+{
+	const verdict_host *host = client->host;
+	verdict_call *call;
+
+	while ((call = first_under_way(client)) != NULL)
+	{
+		fail_by_interrupt(call, why);
+		end(call);
+		tell_end(client, call, host->monotonic_us(host->context));
+	}
+}
+
+/* Asks the supervisor.  False with a status. */
+static bool
+admit(const verdict_client *client, size_t count, int64_t *give_up_us, verdict_status *status)
+{
+	const verdict_supervisor *supervisor = client->options.supervisor;
+	const verdict_host *host = client->host;
+	int within_ms = 0;
+
+	*give_up_us = INT64_MAX;
+	if (supervisor == NULL || supervisor->admit == NULL || count == 0)
+		return true;
+	if (!supervisor->admit(supervisor->context, count, &within_ms))
+		return verdict_status_fail(status, VERDICT_RESOURCE_EXHAUSTED, VERDICT_CAUSE_LIMIT,
+								   "no more calls are admitted");
+	if (within_ms > 0)
+		*give_up_us = host->monotonic_us(host->context) + (int64_t) within_ms * 1000;
+	return true;
 }
 
 bool
 verdict_client_run(verdict_client *client, const verdict_work *work, verdict_status *status)
 {
 	const verdict_host *host = client->host;
-	run_progress progress = {0, 0, 0};
+	run_progress progress = {0, 0, 0, 0};
 	int slots = work->count < VERDICT_MAX_IN_FLIGHT ? (int) work->count : VERDICT_MAX_IN_FLIGHT;
 	verdict_call *failed = NULL;
+	bool interrupted = false;
 	int i;
 
+	verdict_status_init(status);
+	if (!admit(client, work->count, &progress.give_up_us, status))
+		return false;
 	while (progress.finished < work->count && failed == NULL)
 	{
 		int64_t now_us = host->monotonic_us(host->context);
@@ -397,16 +490,13 @@ verdict_client_run(verdict_client *client, const verdict_work *work, verdict_sta
 			verdict_runtime_wait(client->runtime, progress.until_us) == VERDICT_WAIT_INTERRUPTED)
 		{
 			failed = first_under_way(client);
-			fail_by_interrupt(failed);
+			interrupted = true;
 		}
 	}
+	abandon(client, interrupted ? "the call was interrupted" : "another call failed");
 
 	/* Of calls that all succeeded, the first tells as much as any other. */
 	if (work->count > 0)
 		*status = failed != NULL ? failed->status : client->calls[0].status;
-	else
-		verdict_status_init(status);
-	for (i = 0; i < slots; i++)
-		end(&client->calls[i]);
 	return failed == NULL;
 }

@@ -21,7 +21,7 @@ typedef enum verdict_call_phase
 
 typedef struct verdict_call
 {
-	/* What is asked, by the function that prepares the call. */
+	/* What is asked; the body and below by the function that prepares the call. */
 	verdict_method method;
 	size_t index;			/* of this call among those that run together */
 	verdict_buffer request; /* room for the body */
@@ -42,6 +42,8 @@ typedef struct verdict_call
 	int64_t wake_us;
 	bool fresh_connection; /* for the next send */
 	bool maybe_applied;	   /* a send before left that open */
+	int64_t bytes_sent;	   /* of bodies, so far */
+	int64_t bytes_received;
 	verdict_status status;
 } verdict_call;
 
@@ -50,6 +52,7 @@ typedef struct verdict_work verdict_work;
 struct verdict_work
 {
 	size_t count; /* calls to make */
+	verdict_method method;
 	verdict_session *session;
 	/* Fills in what is asked by call->index; false with a status. */
 	bool (*prepare)(verdict_client *client, const verdict_work *work, verdict_call *call,
@@ -72,10 +75,10 @@ struct verdict_client
 	verdict_pool *pool;
 	verdict_client_options options; /* its strings are not kept */
 	char *urls;						/* of all methods, one allocation */
-	const char *url[VERDICT_METHOD_SET_POLICY + 1];
+	const char *url[VERDICT_METHODS];
 	char *headers; /* constant lines; hold the API key */
 	size_t headers_size;
-	verdict_retry_budget budget;
+	verdict_retry_budget budget; /* without a supervisor's */
 	verdict_arena scratch; /* error bodies, translated payloads */
 	verdict_call calls[VERDICT_MAX_IN_FLIGHT];
 

@@ -346,12 +346,11 @@ give_up_at(const verdict_client *client, const verdict_read_options *options)
 
 /* After the request was encoded into call->request. */
 static bool
-prepare_read(verdict_client *client, const read_context *context, verdict_method method,
-			 verdict_call *call, verdict_status *status)
+prepare_read(verdict_client *client, const read_context *context, verdict_call *call,
+			 verdict_status *status)
 {
 	const verdict_host *host = client->host;
 
-	call->method = method;
 	call->body = call->request.bytes;
 	call->body_size = call->request.size;
 	if (context->options != NULL)
@@ -379,7 +378,7 @@ prepare_authorize(verdict_client *client, const verdict_work *work, verdict_call
 
 	return verdict_encode_authorize(&call->request, client->options.wire_format, &check->actor,
 									check->action, &check->resource, status) &&
-		   prepare_read(client, context, VERDICT_METHOD_AUTHORIZE, call, status);
+		   prepare_read(client, context, call, status);
 }
 
 static bool
@@ -404,7 +403,7 @@ verdict_client_authorize_many(verdict_client *client, verdict_session *session,
 							  verdict_status *status)
 {
 	read_context context = {options, checks, allowed, give_up_at(client, options)};
-	verdict_work work = {count, session, prepare_authorize, decode_authorize, &context};
+	verdict_work work = {count, VERDICT_METHOD_AUTHORIZE, session, prepare_authorize, decode_authorize, &context};
 
 	memset(allowed, 0, count * sizeof(*allowed));
 	if (verdict_client_run(client, &work, status))
@@ -438,7 +437,7 @@ prepare_query(verdict_client *client, const verdict_work *work, verdict_call *ca
 
 	return verdict_encode_query(&call->request, client->options.wire_format, request->pattern,
 								request->limit, status) &&
-		   prepare_read(client, context, VERDICT_METHOD_QUERY, call, status);
+		   prepare_read(client, context, call, status);
 }
 
 /* The variables of a pattern, each once, in the order of first use. */
@@ -490,7 +489,7 @@ verdict_client_query(verdict_client *client, verdict_session *session, const ver
 {
 	query_request request = {pattern, limit, NULL, 0};
 	read_context context = {options, &request, rows, give_up_at(client, options)};
-	verdict_work work = {1, session, prepare_query, decode_query, &context};
+	verdict_work work = {1, VERDICT_METHOD_QUERY, session, prepare_query, decode_query, &context};
 
 	*rows = NULL;
 	return verdict_client_run(client, &work, status);
@@ -505,7 +504,7 @@ prepare_list_facts(verdict_client *client, const verdict_work *work, verdict_cal
 
 	return verdict_encode_list_facts(&call->request, client->options.wire_format, request->pattern,
 									 request->limit, request->after, request->after_size, status) &&
-		   prepare_read(client, context, VERDICT_METHOD_LIST_FACTS, call, status);
+		   prepare_read(client, context, call, status);
 }
 
 static bool
@@ -532,7 +531,7 @@ verdict_client_list_facts(verdict_client *client, verdict_session *session,
 {
 	query_request request = {pattern, limit, after, after_size};
 	read_context context = {options, &request, rows, give_up_at(client, options)};
-	verdict_work work = {1, session, prepare_list_facts, decode_list_facts, &context};
+	verdict_work work = {1, VERDICT_METHOD_LIST_FACTS, session, prepare_list_facts, decode_list_facts, &context};
 
 	*rows = NULL;
 	return verdict_client_run(client, &work, status);
@@ -549,7 +548,7 @@ prepare_get_policy(verdict_client *client, const verdict_work *work, verdict_cal
 				   verdict_status *status)
 {
 	return verdict_encode_get_policy(&call->request, client->options.wire_format, status) &&
-		   prepare_read(client, work->context, VERDICT_METHOD_GET_POLICY, call, status);
+		   prepare_read(client, work->context, call, status);
 }
 
 static bool
@@ -572,7 +571,7 @@ verdict_client_get_policy(verdict_client *client, verdict_session *session,
 {
 	policy_answer answer = {arena, policy};
 	read_context context = {options, NULL, &answer, give_up_at(client, options)};
-	verdict_work work = {1, session, prepare_get_policy, decode_get_policy, &context};
+	verdict_work work = {1, VERDICT_METHOD_GET_POLICY, session, prepare_get_policy, decode_get_policy, &context};
 
 	*policy = NULL;
 	return verdict_client_run(client, &work, status);
@@ -582,7 +581,6 @@ verdict_client_get_policy(verdict_client *client, verdict_session *session,
 
 typedef struct mutation_context
 {
-	verdict_method method;
 	const void *payload;
 	size_t payload_size;
 	const char *key;
@@ -601,7 +599,7 @@ translate_payload(verdict_client *client, const mutation_context *mutation, verd
 
 	/* The payload is the caller's own: no bound but memory. */
 	verdict_arena_init(&arena, client->host, SIZE_MAX);
-	message = verdict_message_from_binary(&arena, methods[mutation->method].request,
+	message = verdict_message_from_binary(&arena, methods[call->method].request,
 										  mutation->payload, mutation->payload_size, status);
 	succeeded = message != NULL;
 	if (succeeded && !verdict_message_to_json(&call->request, message))
@@ -616,7 +614,6 @@ prepare_mutation(verdict_client *client, const verdict_work *work, verdict_call 
 {
 	const mutation_context *mutation = work->context;
 
-	call->method = mutation->method;
 	call->key = mutation->key;
 	call->timeout_ms = mutation->timeout_ms;
 	call->body = mutation->payload;
@@ -639,8 +636,7 @@ decode_mutation(verdict_client *client, const verdict_work *work, const verdict_
 	verdict_wire_format format = client->options.wire_format;
 	bool one = false;
 
-	(void) call;
-	switch (mutation->method)
+	switch (call->method)
 	{
 		case VERDICT_METHOD_BATCH_FACTS:
 			return verdict_decode_batch(client->host, format, body->bytes, body->size,
@@ -663,7 +659,7 @@ verdict_client_mutate(verdict_client *client, verdict_session *session, verdict_
 {
 	char own_key[VERDICT_REQUEST_ID_SIZE];
 	mutation_context mutation;
-	verdict_work work = {1, session, prepare_mutation, decode_mutation, &mutation};
+	verdict_work work = {1, method, session, prepare_mutation, decode_mutation, &mutation};
 
 	*changed = 0;
 	verdict_status_init(status);
@@ -682,7 +678,6 @@ verdict_client_mutate(verdict_client *client, verdict_session *session, verdict_
 									   "no random bytes");
 		key = own_key;
 	}
-	mutation.method = method;
 	mutation.payload = payload;
 	mutation.payload_size = payload_size;
 	mutation.key = key;

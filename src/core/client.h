@@ -32,6 +32,62 @@ typedef enum verdict_http_version
 	VERDICT_HTTP_2 /* by ALPN over TLS; 1.1 when the peer has no 2 */
 } verdict_http_version;
 
+typedef enum verdict_method
+{
+	VERDICT_METHOD_AUTHORIZE,
+	VERDICT_METHOD_QUERY,
+	VERDICT_METHOD_LIST_FACTS,
+	VERDICT_METHOD_GET_POLICY,
+	VERDICT_METHOD_INSERT_FACT,
+	VERDICT_METHOD_DELETE_FACT,
+	VERDICT_METHOD_BATCH_FACTS,
+	VERDICT_METHOD_SET_POLICY
+} verdict_method;
+
+#define VERDICT_METHODS (VERDICT_METHOD_SET_POLICY + 1)
+
+/* "Authorize", "Query", ... as they stand in the path. */
+extern const char *verdict_method_name(verdict_method method);
+
+/* What became of one call; of many checks made together, each is one. */
+typedef struct verdict_call_report
+{
+	verdict_method method;
+	const verdict_status *status; /* gone when the supervisor returns */
+	int64_t duration_us;		  /* of the whole call, waits included */
+	int retries;				  /* of any kind; waits_503 of them after a wait */
+	int waits_503;
+	bool budget_refused;	/* it ended because the budget was spent */
+	int64_t bytes_sent;		/* of bodies, all sends together */
+	int64_t bytes_received; /* likewise, as they came: compressed ones as such */
+} verdict_call_report;
+
+/*
+ * Who stands above a client: lets calls begin, keeps the retry budget where others
+ * may share it, and is told how calls ended.  A function that is NULL is not asked;
+ * a client without lock_budget has a budget of its own.  None may leave by
+ * longjmp, nor call the client.
+ */
+typedef struct verdict_supervisor
+{
+	void *context;
+
+	/*
+	 * Before calls are made that belong together: may "count" of them be made now?
+	 * False, and the function fails with VERDICT_CAUSE_LIMIT, nothing sent.
+	 * "*within_ms", which is 0, may be set to the time they have at most.
+	 */
+	bool (*admit)(void *context, size_t count, int *within_ms);
+	/*
+	 * The budget, for as long as it takes to decide about one send: no wait, no
+	 * other function of the host or the supervisor comes before unlock_budget().
+	 */
+	verdict_retry_budget *(*lock_budget)(void *context);
+	void (*unlock_budget)(void *context);
+	/* After each call that was admitted, whatever its end. */
+	void (*ended)(void *context, const verdict_call_report *report);
+} verdict_supervisor;
+
 #define VERDICT_TIMEOUT_MIN_MS 1
 #define VERDICT_TIMEOUT_MAX_MS 55000
 #define VERDICT_MUTATION_ATTEMPT_TIMEOUT_MS 12000
@@ -54,9 +110,11 @@ typedef struct verdict_client_options
 	int mutation_overall_timeout_ms;
 	int read_timeout_ms;
 	size_t max_response_bytes; /* after decompression */
+	/* Must outlive the client; NULL = nobody. */
+	const verdict_supervisor *supervisor;
 } verdict_client_options;
 
-/* Everything by its default; instance_url and api_key NULL. */
+/* Everything by its default; instance_url, api_key and supervisor NULL. */
 extern void verdict_client_options_init(verdict_client_options *options);
 
 /*
@@ -135,23 +193,7 @@ extern bool verdict_client_get_policy(verdict_client *client, verdict_session *s
  * Mutations.  A mutation is prepared once (encoded; its payload can be hashed
  * into a key, kept, fingerprinted) and then sent under a key; sent again under
  * the same key it is the same bytes.
- */
-typedef enum verdict_method
-{
-	VERDICT_METHOD_AUTHORIZE,
-	VERDICT_METHOD_QUERY,
-	VERDICT_METHOD_LIST_FACTS,
-	VERDICT_METHOD_GET_POLICY,
-	VERDICT_METHOD_INSERT_FACT,
-	VERDICT_METHOD_DELETE_FACT,
-	VERDICT_METHOD_BATCH_FACTS,
-	VERDICT_METHOD_SET_POLICY
-} verdict_method;
-
-/* "Authorize", "Query", ... as they stand in the path. */
-extern const char *verdict_method_name(verdict_method method);
-
-/*
+ *
  * Sends one mutation.  "payload" is the request in the binary wire format, as
  * the encoders of codec.h make it; a client of the JSON format translates it.
  * "key" NULL makes a fresh UUID, used for all attempts of this call.

@@ -552,6 +552,12 @@ verdict_exchange_kept_died(const verdict_exchange *exchange)
 	return exchange->resend_refused;
 }
 
+int64_t
+verdict_exchange_received(const verdict_exchange *exchange)
+{
+	return exchange->received;
+}
+
 const char *
 verdict_exchange_phase(const verdict_exchange *exchange)
 {

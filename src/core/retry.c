@@ -22,6 +22,8 @@ void
 verdict_retry_budget_init(verdict_retry_budget *budget)
 {
 	budget->millitokens = BUDGET_RESERVE;
+	budget->granted = 0;
+	budget->refused = 0;
 }
 
 static void
@@ -34,13 +36,18 @@ budget_credit(verdict_retry_budget *budget)
 
 /* Takes what sending again after "status" costs, or nothing when it is not there. */
 static bool
-budget_take(verdict_retry_budget *budget, const verdict_status *status)
+budget_take(verdict_retry_budget *budget, verdict_retry_state *state, const verdict_status *status)
 {
 	int64_t cost =
 		status->code == VERDICT_DEADLINE_EXCEEDED ? BUDGET_TIMEOUT_RETRY_COST : BUDGET_RETRY_COST;
 
 	if (budget->millitokens < cost)
+	{
+		budget->refused++;
+		state->refused = true;
 		return false;
+	}
+	budget->granted++;
 	budget->millitokens -= cost;
 	return true;
 }
@@ -100,6 +107,7 @@ cause_allows_retry(verdict_cause cause)
 		case VERDICT_CAUSE_SESSION:
 		case VERDICT_CAUSE_TRUNCATED:
 		case VERDICT_CAUSE_MEMORY:
+		case VERDICT_CAUSE_LIMIT:
 		case VERDICT_CAUSE_INTERNAL:
 			break;
 	}
@@ -157,7 +165,7 @@ next_after_503(const verdict_retry_policy *policy, verdict_retry_state *state,
 
 	delay = resend_delay(state, status, jitter);
 	if (delay > VERDICT_503_WAIT_BUDGET_MS - state->waited_ms ||
-		now_us + delay * 1000 >= call_deadline(policy, state) || !budget_take(budget, status))
+		now_us + delay * 1000 >= call_deadline(policy, state) || !budget_take(budget, state, status))
 		return VERDICT_RETRY_STOP;
 
 	state->resends_503++;
@@ -191,7 +199,7 @@ verdict_retry_next(const verdict_retry_policy *policy, verdict_retry_state *stat
 	if (!state->mutation)
 	{
 		if (!kept_connection_died || state->replaced || status->code != VERDICT_UNAVAILABLE ||
-			!budget_take(budget, status))
+			!budget_take(budget, state, status))
 			return VERDICT_RETRY_STOP;
 		state->replaced = true;
 		state->retried = true;
@@ -203,7 +211,7 @@ verdict_retry_next(const verdict_retry_policy *policy, verdict_retry_state *stat
 	 * the two ways of sending again must not multiply.
 	 */
 	if (state->attempt >= VERDICT_MAX_ATTEMPTS || state->resends_503 > 0 ||
-		!code_allows_attempt(status) || !budget_take(budget, status))
+		!code_allows_attempt(status) || !budget_take(budget, state, status))
 		return VERDICT_RETRY_STOP;
 	state->attempt++;
 	state->attempt_started_us = now_us;

@@ -37,6 +37,8 @@ typedef enum verdict_retry_owner
 typedef struct verdict_retry_budget
 {
 	int64_t millitokens;
+	uint64_t granted; /* retries that were paid for */
+	uint64_t refused; /* retries that there were no tokens for */
 } verdict_retry_budget;
 
 typedef struct verdict_retry_policy
@@ -66,10 +68,12 @@ typedef struct verdict_retry_state
 	int waited_ms; /* of the 503 budget */
 	bool replaced;
 	bool retried;				/* anything was sent a second time */
+	bool refused;				/* it would have been, but for the budget */
 	int64_t attempt_started_us; /* shifted by waits: waiting is not attempting */
 	int64_t call_started_us;
 } verdict_retry_state;
 
+/* The reserve, and nothing counted. */
 extern void verdict_retry_budget_init(verdict_retry_budget *budget);
 
 extern void verdict_retry_begin(verdict_retry_state *state, bool mutation, int64_t now_us);

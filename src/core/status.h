@@ -55,6 +55,7 @@ typedef enum verdict_cause
 	VERDICT_CAUSE_SESSION,	   /* the session's revision scope is inconsistent */
 	VERDICT_CAUSE_TRUNCATED,   /* the instance cut the answer at its cap */
 	VERDICT_CAUSE_MEMORY,	   /* no memory, or no file descriptor */
+	VERDICT_CAUSE_LIMIT,	   /* the supervisor admits no more calls */
 	VERDICT_CAUSE_INTERNAL	   /* a library failed in a way not foreseen */
 } verdict_cause;
 

@@ -94,6 +94,8 @@ extern bool verdict_exchange_done(const verdict_exchange *exchange);
 extern bool verdict_exchange_sent(const verdict_exchange *exchange);
 /* It went over a kept connection that ended before a byte of the answer came. */
 extern bool verdict_exchange_kept_died(const verdict_exchange *exchange);
+/* Bytes of the answer's body that came so far, as sent: compressed ones as such. */
+extern int64_t verdict_exchange_received(const verdict_exchange *exchange);
 /* What it was doing when it was last heard of: "waiting for the answer", ... */
 extern const char *verdict_exchange_phase(const verdict_exchange *exchange);
 
