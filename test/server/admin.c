@@ -91,6 +91,58 @@ order_faults(admin_server *server, struct MHD_Connection *connection, const verd
 	return reply(connection, 200, faults_json(server->options.faults));
 }
 
+/* An order to a node ("/nodes/N") or to fail over. */
+static enum MHD_Result
+order_cluster(admin_server *server, struct MHD_Connection *connection, const char *path,
+			  const verdict_buffer *body)
+{
+	cluster *cluster = server->options.cluster;
+	json_error_t where;
+	json_t *order = json_loadb(body->bytes != NULL ? body->bytes : "", body->size,
+							   JSON_REJECT_DUPLICATES, &where);
+	char message[512];
+	char *end;
+	unsigned long node;
+	int status = 400;
+	bool good = false;
+
+	if (order == NULL)
+		snprintf(message, sizeof(message), "line %d column %d: %s", where.line, where.column,
+				 where.text);
+	else if (strcmp(path, "/failover") == 0)
+	{
+		good = cluster_order_failover(cluster, order, message, sizeof(message));
+		status = 409;
+	}
+	else
+	{
+		node = strtoul(path + strlen("/nodes/"), &end, 10);
+		if (*end != '\0' || end == path + strlen("/nodes/") ||
+			node >= (unsigned long) cluster_count(cluster))
+		{
+			status = 404;
+			snprintf(message, sizeof(message), "there are the nodes 0 to %d",
+					 cluster_count(cluster) - 1);
+		}
+		else
+			good = cluster_order_node(cluster, (int) node, order, message, sizeof(message));
+	}
+	json_decref(order);
+	return good ? reply(connection, 200, cluster_json(cluster))
+				: complain(connection, status, message);
+}
+
+/* Requests of a method (NULL = of none) at all addresses. */
+static json_int_t
+requests(const admin_server *server, const service_method *method)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < server->options.instance_count; i++)
+		sum += http_requests(server->options.instances[i], method);
+	return (json_int_t) sum;
+}
+
 static json_t *
 counts(admin_server *server)
 {
@@ -102,12 +154,10 @@ counts(admin_server *server)
 
 		json_object_set_new(
 			all, method->name,
-			json_pack("{s:I, s:I}", "requests",
-					  (json_int_t) http_requests(server->options.instance, method), "executions",
+			json_pack("{s:I, s:I}", "requests", requests(server, method), "executions",
 					  (json_int_t) service_executions(server->options.service, method)));
 	}
-	json_object_set_new(all, "other",
-						json_integer((json_int_t) http_requests(server->options.instance, NULL)));
+	json_object_set_new(all, "other", json_integer(requests(server, NULL)));
 	return all;
 }
 
@@ -145,8 +195,22 @@ dispatch(admin_server *server, struct MHD_Connection *connection, const char *me
 		if (get)
 			return reply(connection, 200, counts(server));
 	}
+	else if (server->options.cluster != NULL && strcmp(path, "/cluster") == 0)
+	{
+		if (get)
+			return reply(connection, 200, cluster_json(server->options.cluster));
+	}
+	else if (server->options.cluster != NULL &&
+			 (strcmp(path, "/failover") == 0 || strncmp(path, "/nodes/", 7) == 0))
+	{
+		if (strcmp(method, MHD_HTTP_METHOD_POST) == 0)
+			return order_cluster(server, connection, path, body);
+	}
 	else
-		return complain(connection, 404, "there are /faults, /log and /counts");
+		return complain(connection, 404,
+						server->options.cluster != NULL
+							? "there are /faults, /log, /counts, /cluster, /nodes/N and /failover"
+							: "there are /faults, /log and /counts");
 	return complain(connection, 405, "not by this method");
 }
 

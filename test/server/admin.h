@@ -12,6 +12,13 @@
  *	DELETE /log		empties it
  *	GET /counts		{"Authorize": {"requests": n, "executions": n}, ..., "other": n}
  *
+ * And of an instance of several nodes:
+ *
+ *	GET /cluster	its nodes with their figures, as cluster_json() makes it
+ *	POST /nodes/N	changes node N: {"lag_ms": n, "frozen": true or false, "front":
+ *					true or false, "cut": null, "refuse" or "hang"}, each optional
+ *	POST /failover	{"to": N} makes replica N the writer, {} the one that has most
+ *
  * An order is {"method": "Authorize" or "*", "times": n (1; -1 = without end),
  * "skip": n (0), "fault": {"kind": ..., ...}}; faults.h names the kinds.
  */
@@ -24,9 +31,11 @@ typedef struct admin_server admin_server;
 
 typedef struct admin_options
 {
-	int listen_socket; /* taken over on success */
-	bool tls;		   /* the instance speaks TLS */
-	http_server *instance;
+	int listen_socket;			   /* taken over on success */
+	bool tls;					   /* the instance speaks TLS */
+	http_server *const *instances; /* the addresses of the instance */
+	int instance_count;
+	cluster *cluster; /* NULL = it stands alone */
 	service *service;
 	faults *faults;
 	request_log *log;

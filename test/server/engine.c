@@ -50,7 +50,8 @@ engine_open(const engine_options *options, engine_error *error)
 		options->max_list_facts > 0 ? options->max_list_facts : DEFAULT_LIST_FACTS;
 	engine->max_batch_changes =
 		options->max_batch_changes > 0 ? options->max_batch_changes : DEFAULT_BATCH_CHANGES;
-	engine->store = store_open(options->path, error);
+	engine->store =
+		store_open(options->path, options->copy_of != NULL ? options->copy_of->store : NULL, error);
 	if (engine->store == NULL || !load_policy(engine, error))
 	{
 		engine_close(engine);
@@ -77,6 +78,24 @@ void
 engine_position(const engine *engine, uint64_t *generation, uint64_t *position)
 {
 	store_position(engine->store, generation, position);
+}
+
+bool
+engine_instance(engine *engine, const char *fresh, char *name, size_t size, engine_error *error)
+{
+	return store_instance(engine->store, fresh, name, size, error);
+}
+
+bool
+engine_set_generation(engine *engine, uint64_t generation, engine_error *error)
+{
+	return store_set_generation(engine->store, generation, error);
+}
+
+bool
+engine_set_durable(engine *engine, bool durable, engine_error *error)
+{
+	return store_set_durable(engine->store, durable, error);
 }
 
 /* Ends a read: frees what the call allocated. */

@@ -49,6 +49,8 @@ typedef struct engine_options
 	uint32_t max_query_rows;	/* 100,000 */
 	uint32_t max_list_facts;	/* 10,000 */
 	uint32_t max_batch_changes; /* 10,000 */
+	/* Not NULL: what the file held gives way to what that engine holds. */
+	engine *copy_of;
 } engine_options;
 
 /*
@@ -65,6 +67,12 @@ extern void engine_close(engine *engine);
  * the number of mutations applied.  A standalone instance sends neither.
  */
 extern void engine_position(const engine *engine, uint64_t *generation, uint64_t *position);
+
+/* For an engine of several: see the store's functions of the same names. */
+extern bool
+engine_instance(engine *engine, const char *fresh, char *name, size_t size, engine_error *error);
+extern bool engine_set_generation(engine *engine, uint64_t generation, engine_error *error);
+extern bool engine_set_durable(engine *engine, bool durable, engine_error *error);
 
 /* Reads.  They see every mutation acknowledged before. */
 
@@ -95,6 +103,9 @@ typedef enum engine_method
 	ENGINE_BATCH_FACTS,
 	ENGINE_SET_POLICY
 } engine_method;
+
+/* The descriptor of the request struct of a method. */
+extern const ProtobufCMessageDescriptor *engine_request_descriptor(engine_method method);
 
 #define ENGINE_CALLER_SIZE 32
 
@@ -138,5 +149,7 @@ extern bool engine_mutate(engine *engine, const engine_mutation *mutation, engin
  */
 extern bool engine_hold(engine *engine, const engine_mutation *mutation, engine_error *error);
 extern void engine_release(engine *engine, const engine_mutation *mutation);
+/* Takes every mark away: whoever holds one must not release it any more. */
+extern void engine_release_all(engine *engine);
 
 #endif /* VERDICT_SERVER_ENGINE_H */

@@ -24,9 +24,6 @@ struct engine
 	uint32_t max_batch_changes;
 };
 
-/* Forgets what is held, when the engine closes. */
-extern void engine_release_all(engine *engine);
-
 /*
  * What is looked at, as the last step of a path such as "changes[1].insert".
  * It becomes text only when there is something to complain about: a batch has

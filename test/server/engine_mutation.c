@@ -48,6 +48,12 @@ static const struct
 									  &verdict__v1__set_policy_request__descriptor,
 									  &verdict__v1__set_policy_response__descriptor}};
 
+const ProtobufCMessageDescriptor *
+engine_request_descriptor(engine_method method)
+{
+	return methods[method].request;
+}
+
 /* Keys. */
 
 static void

@@ -2,8 +2,8 @@
  * http.c
  *		From an HTTP request to an answer.
  *
- * One libmicrohttpd thread owns every request, the service and the engine.
- * Other threads touch a request only through MHD_resume_connection(), and only
+ * One libmicrohttpd thread owns every request of an address, and the service and
+ * the engine, when there is no cluster, which has a lock.  Other threads touch a request only through MHD_resume_connection(), and only
  * while it is suspended; a suspended connection is never closed by
  * libmicrohttpd, so the pointer stays good.  A request goes through the steps of
  * request.h once each, in order; a fault makes it rest between two of them.
@@ -56,6 +56,7 @@ log_end(http_request *request, int status, const char *code)
 		return;
 	end.executed = request->call.executed;
 	end.replayed = request->call.replayed;
+	end.node = service_node(&request->call);
 	end.status = status;
 	end.code = code;
 	end.duration_us = monotonic_us() - request->arrived_us;
@@ -71,6 +72,16 @@ drop(http_request *request)
 	return MHD_NO;
 }
 
+/* True when a fault has a header of this name. */
+static bool
+brings(const fault *fault, const char *name)
+{
+	for (size_t i = 0; fault != NULL && i < fault->header_count; i++)
+		if (strcasecmp(fault->headers[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 /*
  * Queues a response and destroys it.  The fault's own headers come on top;
  * "code" is for the log.
@@ -80,6 +91,7 @@ queue(http_request *request, int status, struct MHD_Response *response, const ch
 	  const char *code)
 {
 	const fault *fault = request->fault;
+	const char *revision = service_revision(&request->call);
 	enum MHD_Result result;
 
 	if (response == NULL)
@@ -92,6 +104,8 @@ queue(http_request *request, int status, struct MHD_Response *response, const ch
 		MHD_add_response_header(response, "Allow", request->allow);
 	if (__atomic_load_n(&request->server->closing, __ATOMIC_RELAXED))
 		MHD_add_response_header(response, "Connection", "close");
+	if (status == 200 && revision != NULL && !brings(fault, "Verdict-Revision"))
+		MHD_add_response_header(response, "Verdict-Revision", revision);
 	for (size_t i = 0; fault != NULL && i < fault->header_count; i++)
 		MHD_add_response_header(response, fault->headers[i].name, fault->headers[i].value);
 	log_end(request, status, code);
@@ -288,6 +302,8 @@ log_arrival(http_request *request)
 		request->header_count < MAX_HEADERS ? request->header_count : MAX_HEADERS;
 	arrival.body = request->body.bytes;
 	arrival.body_size = request->body.size;
+	arrival.clustered = request->server->options.clustered;
+	arrival.address = request->server->options.address;
 	arrival.fault = request->fault != NULL ? fault_kind_name(request->fault->kind) : NULL;
 	request->log_number = request_log_arrival(request->server->options.log, &arrival);
 }
@@ -318,10 +334,26 @@ run(http_request *request)
 	service_call *call = &request->call;
 	bool stalled = fault != NULL && fault->kind == FAULT_STALL;
 
-	if (stalled && !fault->after)
+	if (stalled && !fault->after && !request->forgiven)
 		service_forgive(call, monotonic_us() - request->rest_us);
+	request->forgiven = true;
 	if (request->prepared)
-		service_run(request->server->options.service, call);
+	{
+		switch (service_run(request->server->options.service, call))
+		{
+			case SERVICE_WAITS:
+				request->step = STEP_RUN;
+				/* Before anybody may resume it. */
+				MHD_suspend_connection(request->connection);
+				service_await(request->server->options.service, call, resume, request->connection);
+				return MHD_YES;
+			case SERVICE_DROPPED:
+				misbehave_reset(request->connection);
+				return drop(request);
+			case SERVICE_ANSWERED:
+				break;
+		}
+	}
 	if (stalled && fault->after)
 		return rest(request, STEP_ANSWER);
 	return answer(request);
@@ -413,6 +445,7 @@ handle(void *argument, struct MHD_Connection *connection, const char *url, const
 			return MHD_NO;
 		*context = request;
 		request->server = server;
+		request->call.address = server->options.address;
 		request->connection = connection;
 		__atomic_add_fetch(&server->receiving, 1, __ATOMIC_RELAXED);
 		request_read_head(request, server->options.path_prefix, url, http_method);
@@ -542,33 +575,45 @@ is_quiet(http_server *server)
 }
 
 static void
-wait_until_quiet(http_server *server, int patience_ms)
+wait_until_quiet(http_server *server, int64_t end_us)
 {
 	static const struct timespec pause = {0, 2000000};
-	int64_t end = monotonic_us() + (int64_t) patience_ms * 1000;
 
-	while (!is_quiet(server) && monotonic_us() < end)
+	while (!is_quiet(server) && monotonic_us() < end_us)
 		nanosleep(&pause, NULL);
 }
 
 void
-http_quiesce(http_server *server, int patience_ms)
+http_quiesce(http_server *const *servers, int count, int patience_ms)
 {
-	int listen_socket;
+	int64_t end_us = monotonic_us() + (int64_t) patience_ms * 1000;
 
-	__atomic_store_n(&server->closing, true, __ATOMIC_RELAXED);
-	listen_socket = MHD_quiesce_daemon(server->daemon);
-	if (listen_socket >= 0)
-		close(listen_socket);
-	wait_until_quiet(server, patience_ms);
+	for (int i = 0; i < count; i++)
+	{
+		int listen_socket;
+
+		__atomic_store_n(&servers[i]->closing, true, __ATOMIC_RELAXED);
+		listen_socket = MHD_quiesce_daemon(servers[i]->daemon);
+		if (listen_socket >= 0)
+			close(listen_socket);
+	}
+	for (int i = 0; i < count; i++)
+		wait_until_quiet(servers[i], end_us);
 	/*
 	 * What still waits is woken and dropped; libmicrohttpd must not be stopped
 	 * over a suspended connection.  A slow reader of a large answer is not waited
 	 * for a second time.
 	 */
-	__atomic_store_n(&server->stopping, true, __ATOMIC_RELAXED);
-	timers_hurry(server->options.timers);
-	wait_until_quiet(server, 500);
+	for (int i = 0; i < count; i++)
+		__atomic_store_n(&servers[i]->stopping, true, __ATOMIC_RELAXED);
+	if (count > 0)
+	{
+		timers_hurry(servers[0]->options.timers);
+		service_hurry(servers[0]->options.service);
+	}
+	end_us = monotonic_us() + 500000;
+	for (int i = 0; i < count; i++)
+		wait_until_quiet(servers[i], end_us);
 }
 
 void

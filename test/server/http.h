@@ -22,6 +22,8 @@ typedef struct http_options
 	const char *tls_key;		 /* PEM text */
 	size_t max_request_bytes;	 /* before and after decompression */
 	unsigned idle_seconds;		 /* a kept connection is closed after this */
+	bool clustered;				 /* the service has a cluster */
+	int address;				 /* then: see cluster_request */
 	service *service;
 	faults *faults;
 	request_log *log; /* NULL = requests are not logged */
@@ -31,10 +33,11 @@ typedef struct http_options
 /* Starts to serve.  NULL when it cannot. */
 extern http_server *http_start(const http_options *options);
 /*
- * Accepts no more connections and lets running requests end for up to
- * "patience_ms"; what still waits then is dropped.  The timers must still run.
+ * Has all these servers, which share service and timers, accept no more
+ * connections, and lets running requests end for up to "patience_ms"; what still
+ * waits then is dropped.  The timers must still run.
  */
-extern void http_quiesce(http_server *server, int patience_ms);
+extern void http_quiesce(http_server *const *servers, int count, int patience_ms);
 /* After http_quiesce(): closes every connection, ends the thread, frees. */
 extern void http_stop(http_server *server);
 /* Requests of a method that arrived since the start; NULL = of no method. */

@@ -100,3 +100,16 @@ listen_at(const char *address, const char *scheme, char *url, size_t url_size, c
 	freeaddrinfo(list);
 	return fd;
 }
+
+void
+listen_next(const char *address, int ports, char *next, size_t next_size)
+{
+	const char *port = strrchr(address, ':');
+	unsigned long number = port != NULL ? strtoul(port + 1, NULL, 10) : 0;
+
+	if (number == 0)
+		snprintf(next, next_size, "%s", address);
+	else
+		snprintf(next, next_size, "%.*s:%lu", (int) (port - address), address,
+				 number + (unsigned long) ports);
+}

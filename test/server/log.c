@@ -33,6 +33,9 @@ typedef struct log_entry
 	const char *format;
 	const char *fault;
 	const char *code;
+	bool clustered;
+	int address;
+	int node;
 	bool ended;
 	bool executed;
 	bool replayed;
@@ -134,6 +137,9 @@ request_log_arrival(request_log *log, const request_arrival *arrival)
 	entry->method = arrival->method;
 	entry->format = arrival->format;
 	entry->fault = arrival->fault;
+	entry->clustered = arrival->clustered;
+	entry->address = arrival->address;
+	entry->node = -1;
 	entry->header_count = arrival->header_count;
 	entry->body_size = arrival->body_size;
 	entry->body_kept = kept;
@@ -180,6 +186,7 @@ request_log_end(request_log *log, uint64_t number, const request_end *end)
 		entry->status = end->status;
 		entry->code = end->code;
 		entry->duration_us = end->duration_us;
+		entry->node = end->node;
 	}
 	pthread_mutex_unlock(&log->mutex);
 }
@@ -288,6 +295,14 @@ entry_json(const log_entry *entry)
 						entry->status != 0 ? json_integer(entry->status) : json_null());
 	json_object_set_new(json, "code", json_text_or_null(entry->code));
 	json_object_set_new(json, "duration_us", json_integer(entry->duration_us));
+	if (entry->clustered)
+	{
+		json_object_set_new(json, "address",
+							entry->address < 0 ? json_string("front")
+											   : json_integer(entry->address));
+		json_object_set_new(json, "served_by",
+							entry->node < 0 ? json_null() : json_integer(entry->node));
+	}
 	return json;
 }
 

@@ -32,6 +32,8 @@ typedef struct request_arrival
 	const void *body;			/* as it came, before decompression */
 	size_t body_size;
 	const char *fault; /* kind of the fault that applies, or NULL */
+	bool clustered;	   /* the instance has several nodes */
+	int address;	   /* then: of which node it came to, -1 = of the front */
 } request_arrival;
 
 /* How it ended. */
@@ -42,6 +44,7 @@ typedef struct request_end
 	int status;			 /* HTTP; 0 = dropped without a status line */
 	const char *code;	 /* Connect's; NULL for success and for no code */
 	int64_t duration_us; /* since its arrival */
+	int node;			 /* that served it; -1 = none, or there is one only */
 } request_end;
 
 /* NULL when there is no memory. */

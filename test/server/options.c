@@ -4,6 +4,8 @@
  */
 #include "options.h"
 
+#include "cluster.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -33,7 +35,11 @@ enum
 	OPTION_MAX_BATCH,
 	OPTION_MAX_REQUEST_BYTES,
 	OPTION_IDLE_TIMEOUT,
-	OPTION_EXIT_WITH_PARENT
+	OPTION_EXIT_WITH_PARENT,
+	OPTION_REPLICAS,
+	OPTION_LAG,
+	OPTION_SHARDS,
+	OPTION_SYNC
 };
 
 static const struct option long_options[] = {
@@ -52,6 +58,10 @@ static const struct option long_options[] = {
 	{"max-request-bytes", required_argument, NULL, OPTION_MAX_REQUEST_BYTES},
 	{"idle-timeout", required_argument, NULL, OPTION_IDLE_TIMEOUT},
 	{"exit-with-parent", no_argument, NULL, OPTION_EXIT_WITH_PARENT},
+	{"replicas", required_argument, NULL, OPTION_REPLICAS},
+	{"lag", required_argument, NULL, OPTION_LAG},
+	{"shards", required_argument, NULL, OPTION_SHARDS},
+	{"sync", required_argument, NULL, OPTION_SYNC},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0}};
 
@@ -103,6 +113,18 @@ help(void)
 		  "  --max-request-bytes N    size of one request (default 16777216)\n"
 		  "  --idle-timeout SECONDS   close a connection without requests after this time\n"
 		  "                           (default 60)\n"
+		  "\n"
+		  "Several nodes, all in this process:\n"
+		  "  --replicas N             a writer and N replicas, 1 to 16; HOST:PORT is then the\n"
+		  "                           front, which sends each session to one of the replicas;\n"
+		  "                           the nodes serve at the ports that follow (port 0: at free\n"
+		  "                           ones) and print \"writer on URL\", \"replica N on URL\";\n"
+		  "                           replica N keeps its store in FILE.N\n"
+		  "  --lag MS                 a replica applies a change this long after the writer\n"
+		  "                           (default 0)\n"
+		  "  --shards K               spread facts by predicate over K shards with a position\n"
+		  "                           each, 1 to 64 (default 1)\n"
+		  "  --sync M                 answer a mutation when M replicas have it (default 0)\n"
 		  "\n"
 		  "For tests:\n"
 		  "  --admin HOST:PORT        order faults and look up requests here, without any\n"
@@ -291,6 +313,18 @@ options_read(options *options, int argc, char **argv)
 			case OPTION_IDLE_TIMEOUT:
 				options->idle_seconds = (unsigned) number("idle-timeout", optarg, 1, 86400);
 				break;
+			case OPTION_REPLICAS:
+				options->replicas = (int) number("replicas", optarg, 1, CLUSTER_MAX_REPLICAS);
+				break;
+			case OPTION_LAG:
+				options->lag_ms = (int64_t) number("lag", optarg, 0, CLUSTER_MAX_LAG_MS);
+				break;
+			case OPTION_SHARDS:
+				options->shards = (int) number("shards", optarg, 1, VERDICT_REVISION_MAX_SHARDS);
+				break;
+			case OPTION_SYNC:
+				options->sync = (int) number("sync", optarg, 0, CLUSTER_MAX_REPLICAS);
+				break;
 			case OPTION_EXIT_WITH_PARENT:
 				options->exit_with_parent = true;
 				break;
@@ -303,6 +337,13 @@ options_read(options *options, int argc, char **argv)
 		}
 	if (optind < argc)
 		fail("\"%s\" is not an option", argv[optind]);
+	if (options->replicas == 0 &&
+		(options->lag_ms != 0 || options->shards != 0 || options->sync != 0))
+		fail("--lag, --shards and --sync need --replicas");
+	if (options->sync > options->replicas)
+		fail("--sync must not be larger than --replicas");
+	if (options->shards == 0)
+		options->shards = 1;
 	if ((certificate == NULL) != (key == NULL))
 		fail("--tls-cert and --tls-key go together");
 	if (certificate != NULL)

@@ -25,6 +25,11 @@ typedef struct options
 	uint32_t max_batch;
 	size_t max_request_bytes;
 	unsigned idle_seconds;
+	/* Of an instance of several nodes; replicas 0 = one that stands alone. */
+	int replicas;
+	int64_t lag_ms;
+	int shards;
+	int sync;
 	bool exit_with_parent;
 } options;
 

@@ -37,6 +37,7 @@ request_take(request_pool *pool)
 	request->step = STEP_RECEIVE;
 	request->too_large = false;
 	request->prepared = false;
+	request->forgiven = false;
 	request->accepts_gzip = false;
 	request->log_number = 0;
 	request->fault = NULL;

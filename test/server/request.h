@@ -31,6 +31,7 @@ typedef struct http_request
 	request_step step;
 	bool too_large;
 	bool prepared; /* the service may run it */
+	bool forgiven; /* the ordered wait does not count against it */
 	bool accepts_gzip;
 	int64_t arrived_us; /* when the body was complete */
 	int64_t rest_us;	/* when the ordered wait began */

@@ -38,7 +38,8 @@ typedef struct api_key
 
 struct service
 {
-	engine *engine;
+	engine *engine; /* or a cluster */
+	cluster *cluster;
 	api_key *keys;
 	size_t key_count;
 	uint64_t executions[SERVICE_METHOD_COUNT];
@@ -90,6 +91,7 @@ service_create(const service_options *options)
 	if (service == NULL)
 		return NULL;
 	service->engine = options->engine;
+	service->cluster = options->cluster;
 	service->keys = calloc(options->api_key_count + 1, sizeof(*service->keys));
 	if (service->keys == NULL)
 	{
@@ -155,6 +157,7 @@ service_call_reset(service_call *call)
 	call->deadline_us = 0;
 	call->held = false;
 	call->request = NULL;
+	memset(&call->cluster, 0, sizeof(call->cluster));
 	if (call->answer.capacity > KEEP_BYTES)
 		verdict_buffer_free(&call->answer);
 	else
@@ -252,11 +255,10 @@ parse_timeout(const char *text)
 }
 
 static bool
-check_headers(service_call *call)
+check_headers(const service *service, service_call *call)
 {
 	const service_headers *headers = &call->headers;
-	verdict_consistency consistency;
-	verdict_revision revision;
+	verdict_consistency consistency = VERDICT_CONSISTENCY_SESSION;
 
 	if (headers->repeated != NULL)
 		return service_fail(call, VERDICT_INVALID_ARGUMENT, "header %s came more than once",
@@ -287,13 +289,19 @@ check_headers(service_call *call)
 							"header Idempotency-Key must be 1 to 255 visible ASCII characters");
 	if (headers->revision != NULL)
 	{
-		if (!verdict_revision_parse(headers->revision, strlen(headers->revision), &revision))
+		if (!verdict_revision_parse(headers->revision, strlen(headers->revision), &call->revision))
 			return service_fail(call, VERDICT_INVALID_ARGUMENT,
 								"header Verdict-Revision is malformed");
-		return service_fail(
-			call, VERDICT_FAILED_PRECONDITION,
-			"this instance stands alone and has no revisions; the one given is of another");
+		if (service->cluster == NULL)
+			return service_fail(
+				call, VERDICT_FAILED_PRECONDITION,
+				"this instance stands alone and has no revisions; the one given is of another");
 	}
+	call->cluster.address = call->address;
+	call->cluster.session_id = headers->session_id;
+	call->cluster.consistency = consistency;
+	call->cluster.revision = headers->revision != NULL ? &call->revision : NULL;
+	call->cluster.mutation = call->method->mutation;
 	return true;
 }
 
@@ -311,8 +319,7 @@ service_prepare(service *service, service_call *call, const void *body, size_t b
 {
 	verdict_status status;
 
-	(void) service;
-	if (!check_headers(call))
+	if (!check_headers(service, call))
 		return false;
 	verdict_status_init(&status);
 	call->request =
@@ -329,10 +336,14 @@ bool
 service_hold(service *service, service_call *call)
 {
 	engine_error error;
+	bool done;
 
 	if (!call->method->mutation)
 		return true;
-	if (!engine_hold(service->engine, &call->mutation, &error))
+	done = service->cluster != NULL
+			   ? cluster_hold(service->cluster, &call->cluster, &call->mutation, &error)
+			   : engine_hold(service->engine, &call->mutation, &error);
+	if (!done)
 		return service_fail(call, (verdict_code) error.code, "%s", error.message);
 	call->held = true;
 	return true;
@@ -341,7 +352,9 @@ service_hold(service *service, service_call *call)
 void
 service_drop(service *service, service_call *call)
 {
-	if (call->held)
+	if (call->held && service->cluster != NULL)
+		cluster_release(service->cluster, &call->cluster, &call->mutation);
+	else if (call->held)
 		engine_release(service->engine, &call->mutation);
 	call->held = false;
 }
@@ -353,21 +366,9 @@ service_forgive(service_call *call, int64_t waited_us)
 		call->deadline_us += waited_us;
 }
 
-/* Has the engine do it; NULL with the error filled. */
 static ProtobufCMessage *
-execute(service *service, service_call *call, engine_error *error)
+read_from(engine *engine, const service_call *call, engine_error *error)
 {
-	engine *engine = service->engine;
-
-	if (call->method->mutation)
-	{
-		engine_answer answer;
-
-		if (!engine_mutate(engine, &call->mutation, &answer, error))
-			return NULL;
-		call->replayed = answer.replayed;
-		return answer.response;
-	}
 	switch (call->method->index)
 	{
 		case 0:
@@ -409,19 +410,14 @@ execute(service *service, service_call *call, engine_error *error)
 	}
 }
 
-void
-service_run(service *service, service_call *call)
+/* Takes what the engine said as the answer of the call; response is NULL for an error. */
+static void
+take_response(service *service, service_call *call, ProtobufCMessage *response,
+			  const engine_error *error)
 {
-	ProtobufCMessage *response;
-	engine_error error;
-
-	service_drop(service, call);
-	if (!check_deadline(call))
-		return;
-	response = execute(service, call, &error);
 	if (response == NULL)
 	{
-		service_fail(call, (verdict_code) error.code, "%s", error.message);
+		service_fail(call, (verdict_code) error->code, "%s", error->message);
 		return;
 	}
 	call->executed = !call->replayed;
@@ -430,7 +426,113 @@ service_run(service *service, service_call *call)
 	if (!wire_encode(&call->answer, call->format, response))
 		service_fail(call, VERDICT_RESOURCE_EXHAUSTED, "the answer is too large; ask with a limit");
 	protobuf_c_message_free_unpacked(response, NULL);
-	/* A mutation that ran has its effect whatever the clock says. */
+}
+
+static void
+run_alone(service *service, service_call *call)
+{
+	ProtobufCMessage *response = NULL;
+	engine_answer answer;
+	engine_error error;
+
 	if (!call->method->mutation)
+		response = read_from(service->engine, call, &error);
+	else if (engine_mutate(service->engine, &call->mutation, &answer, &error))
+	{
+		call->replayed = answer.replayed;
+		response = answer.response;
+	}
+	take_response(service, call, response, &error);
+}
+
+static service_outcome
+run_in_cluster(service *service, service_call *call)
+{
+	cluster_outcome outcome;
+	cluster_failure failure;
+	ProtobufCMessage *response = NULL;
+	engine *engine;
+	engine_answer answer;
+	engine_error error;
+
+	call->cluster.deadline_us = call->deadline_us;
+	outcome = cluster_enter(service->cluster, &call->cluster, &engine, &failure);
+	if (outcome == CLUSTER_SERVE && call->method->mutation)
+	{
+		bool done = engine_mutate(engine, &call->mutation, &answer, &error);
+
+		if (done)
+		{
+			call->replayed = answer.replayed;
+			response = answer.response;
+		}
+		outcome = cluster_leave_mutation(service->cluster, &call->cluster, &call->mutation,
+										 done ? &answer : NULL);
+		take_response(service, call, response, &error);
+	}
+	else if (outcome == CLUSTER_SERVE)
+	{
+		response = read_from(engine, call, &error);
+		cluster_leave(service->cluster, &call->cluster, response != NULL);
+		take_response(service, call, response, &error);
+		outcome = CLUSTER_ANSWERED;
+	}
+	switch (outcome)
+	{
+		case CLUSTER_WAIT:
+			return SERVICE_WAITS;
+		case CLUSTER_DROP:
+			return SERVICE_DROPPED;
+		case CLUSTER_FAIL:
+			service_fail(call, failure.code, "%s", failure.message);
+			break;
+		case CLUSTER_ANSWERED:
+		case CLUSTER_SERVE:
+			break;
+	}
+	return SERVICE_ANSWERED;
+}
+
+service_outcome
+service_run(service *service, service_call *call)
+{
+	service_outcome outcome = SERVICE_ANSWERED;
+
+	service_drop(service, call);
+	/* A mutation that ran has its effect whatever the clock says. */
+	if (!call->cluster.committed && !check_deadline(call))
+		return outcome;
+	if (service->cluster != NULL)
+		outcome = run_in_cluster(service, call);
+	else
+		run_alone(service, call);
+	if (outcome == SERVICE_ANSWERED && !call->method->mutation && call->code == VERDICT_OK)
 		check_deadline(call);
+	return outcome;
+}
+
+void
+service_await(service *service, service_call *call, void (*resume)(void *), void *argument)
+{
+	cluster_await(service->cluster, &call->cluster, resume, argument);
+}
+
+const char *
+service_revision(const service_call *call)
+{
+	return call->code == VERDICT_OK && call->cluster.served_at[0] != '\0' ? call->cluster.served_at
+																		  : NULL;
+}
+
+int
+service_node(const service_call *call)
+{
+	return call->cluster.served_at[0] != '\0' ? call->cluster.node : -1;
+}
+
+void
+service_hurry(service *service)
+{
+	if (service->cluster != NULL)
+		cluster_hurry(service->cluster);
 }

@@ -6,16 +6,17 @@
  * in three steps, so that a fault can come between any two of them:
  *
  *	service_prepare()	checks credential, headers and body, decodes
- *	service_run()		has the engine do it
+ *	service_run()		has the engine do it, or says that it must wait for that
  *	call->answer		the body that goes out
  *
  * Whoever makes a call owns it; its memory is reused by service_call_reset().
- * All functions belong to the one thread that uses the engine.
+ * All functions belong to the one thread that uses the engine; with a cluster,
+ * which has a lock, any thread may call them, each call being one thread's.
  */
 #ifndef VERDICT_SERVER_SERVICE_H
 #define VERDICT_SERVER_SERVICE_H
 
-#include "engine.h"
+#include "cluster.h"
 #include "wire.h"
 
 #include <stddef.h>
@@ -28,7 +29,9 @@ typedef struct service service;
 
 typedef struct service_options
 {
+	/* One of the two. */
 	engine *engine;
+	cluster *cluster;
 	/* Keys that are let in; none = everybody is.  Copied. */
 	const char *const *api_keys;
 	size_t api_key_count;
@@ -70,6 +73,7 @@ typedef struct service_call
 	wire_format format;
 	service_headers headers;
 	int64_t started_us; /* of the monotonic clock: the deadline's start */
+	int address;		/* with a cluster: see cluster_request */
 
 	/* What became of it. */
 	verdict_code code; /* VERDICT_OK until something fails */
@@ -81,6 +85,8 @@ typedef struct service_call
 	/* Own to service.c. */
 	int64_t deadline_us; /* 0 = none */
 	bool held;
+	verdict_revision revision;
+	cluster_request cluster;
 	engine_mutation mutation;
 	ProtobufCMessage *request;
 	verdict_arena arena;
@@ -115,8 +121,24 @@ service_prepare(service *service, service_call *call, const void *body, size_t b
 extern bool service_hold(service *service, service_call *call);
 /* A wait that was ordered does not count against the caller's deadline. */
 extern void service_forgive(service_call *call, int64_t waited_us);
-/* Runs a prepared call; the answer, good or bad, is in the call. */
-extern void service_run(service *service, service_call *call);
+typedef enum service_outcome
+{
+	SERVICE_ANSWERED, /* the answer, good or bad, is in the call */
+	SERVICE_WAITS,	  /* call service_await(), then run it again */
+	SERVICE_DROPPED	  /* close the connection without an answer */
+} service_outcome;
+
+/* Runs a prepared call.  Without a cluster it is answered. */
+extern service_outcome service_run(service *service, service_call *call);
+/* After SERVICE_WAITS: "resume" is called once, by any thread, when it is time. */
+extern void
+service_await(service *service, service_call *call, void (*resume)(void *), void *argument);
+/* The Verdict-Revision header of the answer; NULL when it has none. */
+extern const char *service_revision(const service_call *call);
+/* The node that served it; -1 when none did, or there is no cluster. */
+extern int service_node(const service_call *call);
+/* Nothing waits from now on: what does is to be dropped. */
+extern void service_hurry(service *service);
 /* For a call that is dropped: takes a hold away. */
 extern void service_drop(service *service, service_call *call);
 

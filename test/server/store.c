@@ -7,6 +7,7 @@
  */
 #include "store_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,6 +49,17 @@ store_run(store *store, sqlite3_stmt *statement, const char *doing, engine_error
 		store_fail(store, doing, error);
 	sqlite3_reset(statement);
 	return done;
+}
+
+static bool
+execute(store *store, const char *sql, const char *doing, engine_error *error)
+{
+	if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return true;
+	if (sqlite3_errcode(store->database) == SQLITE_BUSY)
+		return engine_fail(error, ENGINE_INTERNAL, "%s: %s", doing,
+						   "the file is in use by another process");
+	return store_fail(store, doing, error);
 }
 
 bool
@@ -160,6 +172,72 @@ store_set_policy(store *store, const char *text, engine_error *error)
 	return done;
 }
 
+bool
+store_set_generation(store *store, uint64_t generation, engine_error *error)
+{
+	char sql[96];
+
+	sqlite3_snprintf(sizeof(sql), sql, "UPDATE state SET generation = %lld",
+					 (long long) generation);
+	if (!store_begin(store, error))
+		return false;
+	if (!execute(store, sql, "storing the generation", error))
+	{
+		store_rollback(store);
+		return false;
+	}
+	if (!store_commit(store, error))
+		return false;
+	store->generation = generation;
+	return true;
+}
+
+bool
+store_set_durable(store *store, bool durable, engine_error *error)
+{
+	/* It cannot be changed inside a transaction, also of reads. */
+	if (store->transaction == TRANSACTION_READ)
+	{
+		if (!store_run(store, store->commit, "ending to read", error))
+			return false;
+		store->transaction = TRANSACTION_NONE;
+	}
+	return execute(store, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL",
+				   "setting the store up", error);
+}
+
+/* The name has a table of its own, made when it is first asked for. */
+bool
+store_instance(store *store, const char *fresh, char *name, size_t size, engine_error *error)
+{
+	sqlite3_stmt *statement;
+	char *sql = sqlite3_mprintf("CREATE TABLE IF NOT EXISTS instance"
+								" (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL);"
+								"INSERT OR IGNORE INTO instance VALUES (1, %Q)",
+								fresh);
+	bool done;
+
+	if (sql == NULL)
+		return engine_fail(error, ENGINE_INTERNAL, "out of memory");
+	done = store_begin(store, error);
+	if (done && (!execute(store, sql, "naming the instance", error) || !store_commit(store, error)))
+	{
+		store_rollback(store);
+		done = false;
+	}
+	sqlite3_free(sql);
+	if (!done || !store_begin_read(store, error) ||
+		!store_prepare(store, "SELECT name FROM instance", &statement, error))
+		return false;
+	done = sqlite3_step(statement) == SQLITE_ROW;
+	if (done)
+		snprintf(name, size, "%s", (const char *) sqlite3_column_text(statement, 0));
+	else
+		store_fail(store, "reading the instance's name", error);
+	sqlite3_finalize(statement);
+	return done;
+}
+
 /* Idempotency records. */
 
 static void
@@ -242,17 +320,6 @@ static const char schema[] =
 	"CREATE INDEX idempotency_created ON idempotency (created);";
 
 static bool
-execute(store *store, const char *sql, const char *doing, engine_error *error)
-{
-	if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) == SQLITE_OK)
-		return true;
-	if (sqlite3_errcode(store->database) == SQLITE_BUSY)
-		return engine_fail(error, ENGINE_INTERNAL, "%s: %s", doing,
-						   "the file is in use by another process");
-	return store_fail(store, doing, error);
-}
-
-static bool
 read_integer(store *store, const char *sql, int64_t *integer, engine_error *error)
 {
 	sqlite3_stmt *statement;
@@ -321,8 +388,24 @@ prepare_all(store *store, engine_error *error)
 						 error);
 }
 
+/* Replaces the whole content of the file by that of the other store. */
 static bool
-open_database(store *store, const char *path, engine_error *error)
+copy_database(store *to, store *from, engine_error *error)
+{
+	sqlite3_backup *backup = sqlite3_backup_init(to->database, "main", from->database, "main");
+	int result;
+
+	if (backup == NULL)
+		return store_fail(to, "copying a store", error);
+	sqlite3_backup_step(backup, -1);
+	result = sqlite3_backup_finish(backup);
+	if (result != SQLITE_OK)
+		return engine_fail(error, ENGINE_INTERNAL, "copying a store: %s", sqlite3_errstr(result));
+	return true;
+}
+
+static bool
+open_database(store *store, const char *path, struct store *copy_of, engine_error *error)
 {
 	/*
 	 * The lock is taken by the first transaction and kept.  FULL makes a commit
@@ -352,7 +435,8 @@ open_database(store *store, const char *path, engine_error *error)
 			return engine_fail(error, ENGINE_INTERNAL, "out of memory");
 		return store_fail(store, "opening the store", error);
 	}
-	if (!execute(store, settings, "opening the store", error) ||
+	if ((copy_of != NULL && !copy_database(store, copy_of, error)) ||
+		!execute(store, settings, "opening the store", error) ||
 		!store_prepare(store, "BEGIN", &store->begin_read, error) ||
 		!store_prepare(store, "BEGIN IMMEDIATE", &store->begin_write, error) ||
 		!store_prepare(store, "COMMIT", &store->commit, error) ||
@@ -372,13 +456,13 @@ open_database(store *store, const char *path, engine_error *error)
 }
 
 store *
-store_open(const char *path, engine_error *error)
+store_open(const char *path, struct store *copy_of, engine_error *error)
 {
 	store *store = memory_alloc(sizeof(*store));
 
 	memset(store, 0, sizeof(*store));
 	store_cache_open(store);
-	if (open_database(store, path, error))
+	if (open_database(store, path, copy_of, error))
 		return store;
 	store_close(store);
 	return NULL;

@@ -169,7 +169,8 @@ extern int64_t relation_number(const relation *relation);
 
 /* Life. */
 
-extern store *store_open(const char *path, engine_error *error);
+/* With copy_of, all that the file held gives way to what that store holds. */
+extern store *store_open(const char *path, store *copy_of, engine_error *error);
 extern void store_close(store *store);
 
 /* Write transactions.  A commit is durable when it returns true. */
@@ -177,8 +178,22 @@ extern bool store_begin(store *store, engine_error *error);
 extern bool store_commit(store *store, engine_error *error);
 extern void store_rollback(store *store);
 
+/*
+ * Whether a commit must outlive the machine (it does, unless this says otherwise)
+ * or only the program: a copy that is made anew when it is behind needs no more.
+ */
+extern bool store_set_durable(store *store, bool durable, engine_error *error);
+
 /* State. */
 
+/*
+ * The instance's name in revisions: the one that the file has, else the given
+ * one, which it has from then on.
+ */
+extern bool
+store_instance(store *store, const char *fresh, char *name, size_t size, engine_error *error);
+/* Has history fork: the position stays, the generation is a greater one. */
+extern bool store_set_generation(store *store, uint64_t generation, engine_error *error);
 extern void store_position(const store *store, uint64_t *generation, uint64_t *position);
 /* Inside a write transaction: takes the next position. */
 extern bool store_take_position(store *store, uint64_t *position, engine_error *error);

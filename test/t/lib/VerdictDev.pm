@@ -105,6 +105,7 @@ sub _run
 	close $read;
 	($self->{url}) = $text =~ /^listening on (\S+)$/m;
 	($self->{admin_url}) = $text =~ /^admin on (\S+)$/m;
+	$self->{node_urls} = [ $text =~ /^(?:writer|replica \d+) on (\S+)$/mg ];
 	$self->{http} = undef;
 }
 
@@ -271,5 +272,33 @@ sub log { return $_[0]->_admin('GET', '/log') }
 sub clear_log { $_[0]->_admin('DELETE', '/log'); return }
 # { Authorize => { requests => n, executions => n }, ..., other => n }
 sub counts { return $_[0]->_admin('GET', '/counts') }
+
+# An instance of several nodes (args => ['--replicas', N, ...]); nodes are numbered
+# from 0, the first writer.
+
+# A node at its own address: call(), post() and url() work, nothing else does.
+sub node
+{
+	my ($self, $number) = @_;
+	my $url = $self->{node_urls}[$number];
+	croak "there is no node $number" unless defined $url;
+	return $self->{nodes}{$url} ||= VerdictDev->at($url, api_keys => $self->{api_keys});
+}
+
+# What the nodes are and have done, as admin.h describes it.
+sub cluster { return $_[0]->_admin('GET', '/cluster') }
+# order_node(1, lag_ms => 500): returns the new state of all.
+sub order_node
+{
+	my ($self, $number, %order) = @_;
+	return $self->_admin('POST', "/nodes/$number", \%order);
+}
+# Makes a replica the writer, without a number the one that has most.  Dies when
+# the instance refuses.
+sub failover
+{
+	my ($self, $to) = @_;
+	return $self->_admin('POST', '/failover', defined $to ? { to => $to + 0 } : {});
+}
 
 1;
