@@ -385,6 +385,61 @@ CREATE TABLE verdict_outbox (
 	error_message text
 );
 ALTER TABLE verdict_outbox ALTER COLUMN payload SET STORAGE EXTERNAL;
+COMMENT ON TABLE verdict_outbox IS
+	'Batches of changes that wait for the answer of their server''s instance, in the order in which they are sent; see verdict_outbox_status. Written and removed by the extension only.';
+
+-- What was committed and not answered is part of the database.
+SELECT pg_catalog.pg_extension_config_dump('verdict_outbox', '');
+SELECT pg_catalog.pg_extension_config_dump('verdict_outbox_id_seq', '');
+
+CREATE VIEW verdict_outbox_status AS
+	SELECT outbox.id, outbox.server, outbox.role, outbox.method, outbox.changes,
+		outbox.queued_at, outbox.attempts, outbox.last_attempt_at, outbox.parked_at,
+		outbox.error_code, outbox.error_message,
+		(outbox.system_identifier, outbox.database) IS DISTINCT FROM
+			(system.system_identifier, here.oid) AS foreign_origin
+	FROM @extschema@.verdict_outbox AS outbox
+		CROSS JOIN (SELECT system_identifier FROM pg_catalog.pg_control_system()) AS system
+		CROSS JOIN (SELECT oid FROM pg_catalog.pg_database
+			WHERE datname = pg_catalog.current_database()) AS here;
+COMMENT ON VIEW verdict_outbox_status IS
+	'The batches of verdict_outbox without their payload. A batch with parked_at was refused for good and is not sent again by itself, nor is one of foreign_origin, which a restored or copied database has brought along; for both there are verdict_outbox_resend() and verdict_outbox_drop(). error_code is the Connect code of the last answer, or a SQLSTATE for what failed on this side.';
+
+CREATE VIEW verdict_stat_outbox AS
+	SELECT server,
+		pg_catalog.count(*) FILTER (WHERE sent) AS pending_batches,
+		COALESCE(pg_catalog.sum(changes) FILTER (WHERE sent), 0) AS pending_changes,
+		pg_catalog.min(queued_at) FILTER (WHERE sent) AS oldest_pending,
+		pg_catalog.count(*) FILTER (WHERE parked_at IS NOT NULL) AS parked_batches,
+		pg_catalog.count(*) FILTER (WHERE foreign_origin AND parked_at IS NULL) AS foreign_batches
+	FROM (SELECT *, parked_at IS NULL AND NOT foreign_origin AS sent
+		FROM @extschema@.verdict_outbox_status) AS status
+	GROUP BY server;
+COMMENT ON VIEW verdict_stat_outbox IS
+	'The outbox in figures, one row for each server that has a batch in it: batches and changes that wait for their answer and since when the oldest of them does, batches that were refused and are parked, and batches that another database had queued.';
+
+GRANT SELECT ON verdict_outbox_status, verdict_stat_outbox TO pg_monitor;
+
+CREATE PROCEDURE verdict_deliver(INOUT delivered bigint DEFAULT NULL)
+	AS 'MODULE_PATHNAME', 'verdict_sql_deliver'
+	LANGUAGE C;
+COMMENT ON PROCEDURE verdict_deliver(bigint) IS
+	'Delivers the outbox of this database now and says how many batches were answered. Without a worker (shared_preload_libraries) this session sends every batch that can be sent, once, and commits after each; one that fails stays, with a line in the log or a warning. With a worker it wakes it and waits until all that was pending is answered or parked. Errors: 2D000 inside a transaction block or function; 55006 when another session delivers; 25006 during recovery.';
+
+CREATE FUNCTION verdict_outbox_resend(id bigint) RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_outbox_resend'
+	LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION verdict_outbox_resend(bigint) IS
+	'Has a batch of verdict_outbox that is parked or of foreign origin sent by this database when the transaction commits, under the key that it has. Errors: P0002 when there is none of that id; 55000 when it is being sent anyway.';
+
+CREATE FUNCTION verdict_outbox_drop(id bigint) RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_outbox_drop'
+	LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION verdict_outbox_drop(bigint) IS
+	'Gives up a batch of verdict_outbox that is parked or of foreign origin, and what it has claimed in verdict_ledger. Errors: as verdict_outbox_resend().';
+
+REVOKE ALL ON PROCEDURE verdict_deliver(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION verdict_outbox_resend(bigint), verdict_outbox_drop(bigint) FROM PUBLIC;
 
 -- What has been done under the keys of applications (verdict.idempotency_key).
 CREATE TABLE verdict_ledger (

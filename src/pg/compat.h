@@ -10,12 +10,17 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "catalog/pg_database.h"
 #include "catalog/pg_foreign_server.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/tuplesort.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
@@ -38,6 +43,37 @@
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
 #endif
 
+/*
+ * From _PG_init: has shared memory asked for by "own", which calls "*previous" when
+ * that is set.  14 takes the request at once, later ones by a hook.
+ */
+#if PG_VERSION_NUM < 150000
+typedef void (*shmem_request_hook_type)(void);
+#endif
+
+static inline void
+verdict_request_shared_memory(shmem_request_hook_type own, shmem_request_hook_type *previous)
+{
+#if PG_VERSION_NUM >= 150000
+	*previous = shmem_request_hook;
+	shmem_request_hook = own;
+#else
+	*previous = NULL;
+	own();
+#endif
+}
+
+/* Sends what is counted in pg_stat_*_tables, as far as the version lets it. */
+static inline void
+verdict_report_statistics(void)
+{
+#if PG_VERSION_NUM >= 150000
+	pgstat_report_stat(true);
+#else
+	pgstat_report_stat(false);
+#endif
+}
+
 /* Not in recovery the timeline never changes; 14 sets it with the answer. */
 static inline TimeLineID
 verdict_current_timeline(void)
@@ -57,6 +93,27 @@ verdict_server_aclcheck(Oid server, Oid role)
 	return object_aclcheck(ForeignServerRelationId, server, role, ACL_USAGE);
 #else
 	return pg_foreign_server_aclcheck(server, role, ACL_USAGE);
+#endif
+}
+
+static inline bool
+verdict_owns_database(Oid database, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(DatabaseRelationId, database, role);
+#else
+	return pg_database_ownercheck(database, role);
+#endif
+}
+
+/* The index of a table's primary key, or InvalidOid. */
+static inline Oid
+verdict_primary_key(Relation table)
+{
+#if PG_VERSION_NUM >= 180000
+	return RelationGetPrimaryKeyIndex(table, false);
+#else
+	return RelationGetPrimaryKeyIndex(table);
 #endif
 }
 

@@ -126,12 +126,9 @@ status_hint(const verdict_status *status, bool change)
 	}
 }
 
-/*
- * Text of the instance in the database's encoding, whatever it holds.  The
- * core has made sure that it is UTF-8 without control characters.
- */
-static char *
-from_utf8_lossy(const char *text)
+/* The core has made sure that the text is UTF-8 without control characters. */
+char *
+verdict_from_utf8_lossy(const char *text)
 {
 	int encoding = GetDatabaseEncoding();
 	int size = (int) strlen(text);
@@ -207,10 +204,11 @@ report(int elevel, const verdict_status *status, const char *action, bool change
 	const char *hint = status_hint(status, change);
 	bool called = status->request_id[0] != '\0';
 
-	ereport(elevel, (errcode(verdict_status_sqlstate(status)),
-					 errmsg_internal("could not %s: %s", action, from_utf8_lossy(status->message)),
-					 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
-					 hint != NULL ? errhint("%s", hint) : 0));
+	ereport(elevel,
+			(errcode(verdict_status_sqlstate(status)),
+			 errmsg_internal("could not %s: %s", action, verdict_from_utf8_lossy(status->message)),
+			 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
+			 hint != NULL ? errhint("%s", hint) : 0));
 }
 
 void
@@ -263,7 +261,7 @@ verdict_report_bad_text(const verdict_status *status, int sqlstate, const char *
 	if (status->cause == VERDICT_CAUSE_MEMORY)
 		sqlstate = ERRCODE_OUT_OF_MEMORY;
 	ereport(ERROR, (errcode(sqlstate), errmsg("invalid %s", type),
-					errdetail_internal("%s", from_utf8_lossy(status->message))));
+					errdetail_internal("%s", verdict_from_utf8_lossy(status->message))));
 }
 
 /* The conversion functions return their argument when there is nothing to do. */

@@ -8,8 +8,9 @@
  *
  * Invariants
  *	- A syscache callback only marks: it runs in the middle of anything.
- *	- A client that was handed out lives until the top-level transaction ends;
- *	  one that has been replaced meanwhile waits in "retired".
+ *	- A client that was handed out lives until the top-level transaction ends, and
+ *	  while it is held, the transactions after it; one that has been replaced
+ *	  meanwhile waits in "retired".
  *	- "shortcut" is the connection of the last lookup.  Everything that decided
  *	  that lookup forgets it: server, mapping, roles and their memberships.  The
  *	  name and the role are compared each time.
@@ -54,6 +55,7 @@ typedef struct verdict_connection
 static HTAB *connections = NULL;
 static List *retired = NIL; /* verdict_client *, in TopMemoryContext */
 static bool work_at_end = false;
+static bool held = false;
 static uint64 lookups = 0;
 
 static verdict_connection *shortcut = NULL;
@@ -374,6 +376,12 @@ drop_oldest(void)
 }
 
 void
+verdict_server_hold(bool hold)
+{
+	held = hold;
+}
+
+void
 verdict_server_at_end(void)
 {
 	HASH_SEQ_STATUS scan;
@@ -384,7 +392,7 @@ verdict_server_at_end(void)
 	 * A process that is ending may be in the middle of a call: then everything
 	 * goes with the process.
 	 */
-	if (!work_at_end || proc_exit_inprogress)
+	if (!work_at_end || held || proc_exit_inprogress)
 		return;
 	work_at_end = false;
 

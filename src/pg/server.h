@@ -35,6 +35,12 @@ extern const verdict_server *verdict_server_use(const char *name, Oid role);
  */
 extern const verdict_server *verdict_server_find(const char *name, Oid role);
 
+/*
+ * While held, clients stay valid beyond the end of transactions: for whoever sends
+ * without one.
+ */
+extern void verdict_server_hold(bool hold);
+
 /* The process's runtime, made at the first call after fork. */
 extern verdict_runtime *verdict_server_runtime(void);
 

@@ -21,8 +21,9 @@ extern bool verdict_shared_active(void);
 /*
  * Says that this transaction is about to write rows for a server, before the
  * first of them is written; may be said again.  From then until
- * verdict_shared_end() nobody takes that server's outbox for empty.  May raise
- * (out of slots is no error: such a server counts as "not known to be empty").
+ * verdict_shared_end() nobody takes that server's outbox for empty.  InvalidOid: a
+ * server that is not there, only the worker is woken at the end.  May raise (out of
+ * slots is no error: such a server counts as "not known to be empty").
  */
 extern void verdict_shared_announce(Oid server);
 
@@ -58,5 +59,29 @@ extern verdict_await_result verdict_shared_await(int timeout_ms, char *revision)
  * after every change that was answered, by whoever sent it.  Never raises.
  */
 extern void verdict_shared_publish(Oid server, const verdict_revision *revision);
+
+/*
+ * The same for the revision of an authoritative read that was sent when every
+ * change committed before had been answered: what was published so far and this
+ * together cover all that this database has changed.  A revision without shards,
+ * or of another history, takes that back.
+ */
+extern void verdict_shared_publish_whole(Oid server, const verdict_revision *revision);
+
+/*
+ * For a session that starts from what this database has committed: whether the
+ * server's outbox is known to be empty, with one look.  "revision" gets what covers
+ * every change of this database that was answered, or no shards when that is not
+ * known.
+ */
+extern bool verdict_shared_look(Oid server, verdict_revision *revision);
+
+/*
+ * Waits until the worker has an answer, or until the time is over; the first call
+ * returns at once, so that the caller looks once more.  To be ended by
+ * ConditionVariableCancelSleep().  Only when verdict_shared_active(); runs
+ * CHECK_FOR_INTERRUPTS().
+ */
+extern void verdict_shared_wait_for_answer(long timeout_ms);
 
 #endif /* VERDICT_PG_SHARED_H */

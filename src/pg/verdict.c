@@ -8,8 +8,10 @@
  */
 #include "verdict.h"
 
+#include "shared.h"
 #include "transaction.h"
 #include "utils/guc.h"
+#include "worker.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "verdict", .version = VERDICT_VERSION);
@@ -194,4 +196,7 @@ _PG_init(void)
 	MarkGUCPrefixReserved("verdict");
 
 	verdict_transaction_init();
+	verdict_shared_init();
+	verdict_launcher_register();
+	verdict_hook_init();
 }

@@ -1,0 +1,851 @@
+/*
+ * deliver.c
+ *		One round over the outbox: read, send, record.
+ *
+ * Invariants
+ *	- While a batch is being sent there is no snapshot and no lock, in a worker no
+ *	  transaction either.
+ *	- Only rows that this database has queued itself are sent: those of a restored
+ *	  or copied database carry another origin.
+ *	- Nothing is sent that a crash could take back: what was read is on disk before
+ *	  it leaves.
+ *	- A row goes when its answer is known, and in no other way; sent again after a
+ *	  crash in between it has the same key.  Rows of one server are sent in the order
+ *	  of their ids, and behind one that waits all others of its server wait.
+ *	- What is known of an answer is published before the row goes, and told to those
+ *	  who wait for it after that has been committed.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "catalog/pg_type.h"
+#include "catalog/pg_user_mapping.h"
+#include "executor/spi.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+#include "error.h"
+#include "ledger.h"
+#include "server.h"
+#include "shared.h"
+#include "statement.h"
+#include "wait.h"
+#include "worker.h"
+
+/* What is read at once: so many rows, and no more when they pass so many bytes. */
+#define ROWS_AT_ONCE 1000
+#define BYTES_AT_ONCE (4 * 1024 * 1024)
+
+/* The pause after a failure, doubled with each further one of that server. */
+#define PAUSE_MIN_MS 100
+#define PAUSE_MAX_MS 10000
+
+#define TABLE "verdict_outbox"
+
+/* The rows that this database has queued itself; the first two parameters. */
+#define OWN "system_identifier OPERATOR(pg_catalog.=) $1 AND database OPERATOR(pg_catalog.=) $2"
+
+static verdict_statement read_statement = {
+	.text = "SELECT id, server, role, method, payload, idempotency_key, fingerprint, ledger_key, "
+			"transaction FROM (SELECT *, pg_catalog.sum(pg_catalog.octet_length(payload)) "
+			"OVER (ORDER BY id) AS bytes FROM (SELECT * FROM %1$s.verdict_outbox WHERE " OWN
+			" AND parked_at IS NULL AND server OPERATOR(pg_catalog.<>) ALL ($3) "
+			"ORDER BY id LIMIT $4) AS first) AS counted WHERE bytes OPERATOR(pg_catalog.-) "
+			"pg_catalog.octet_length(payload) OPERATOR(pg_catalog.<) $5 ORDER BY id",
+	.parameters = 5,
+	.types = {INT8OID, OIDOID, TEXTARRAYOID, INT8OID, INT8OID}};
+
+static verdict_statement busy_statement = {
+	.text = "SELECT DISTINCT server FROM %1$s.verdict_outbox WHERE " OWN,
+	.parameters = 2,
+	.types = {INT8OID, OIDOID}};
+
+static verdict_statement prepared_statement = {
+	.text = "SELECT FROM pg_catalog.pg_prepared_xact() WHERE dbid OPERATOR(pg_catalog.=) $1",
+	.parameters = 1,
+	.types = {OIDOID}};
+
+static verdict_statement delete_statement = {
+	.text = "DELETE FROM %1$s.verdict_outbox WHERE id OPERATOR(pg_catalog.=) $1",
+	.parameters = 1,
+	.types = {INT8OID}};
+
+static verdict_statement failure_statement = {
+	.text = "UPDATE %1$s.verdict_outbox SET attempts = attempts OPERATOR(pg_catalog.+) 1, "
+			"last_attempt_at = pg_catalog.clock_timestamp(), error_code = $2, error_message = $3, "
+			"parked_at = CASE WHEN $4 THEN pg_catalog.clock_timestamp() END "
+			"WHERE id OPERATOR(pg_catalog.=) $1",
+	.parameters = 4,
+	.types = {INT8OID, TEXTOID, TEXTOID, BOOLOID}};
+
+typedef struct outbox_row
+{
+	int64 id;
+	char *server;
+	Oid role;
+	char *method;
+	bytea *payload;
+	char *key;
+	bytea *fingerprint;
+	bytea *ledger_key; /* or NULL */
+	uint64 transaction;
+} outbox_row;
+
+/* A server that failed; gone at its next success. */
+typedef struct failing_server
+{
+	NameData name; /* hash key */
+	int failures;
+	TimestampTz due;
+	uint64 round; /* in which it failed last */
+	bool asked;	  /* the latest look has asked for its rows */
+} failing_server;
+
+/* What became of one send. */
+typedef enum row_fate
+{
+	ROW_ANSWERED,
+	ROW_REFUSED, /* for good: it is parked */
+	ROW_WAITS,
+	ROW_GONE /* it was taken away meanwhile */
+} row_fate;
+
+typedef struct row_result
+{
+	row_fate fate;
+	Oid server;
+	const char *error_code; /* of REFUSED and WAITS */
+	const char *error_message;
+	bool made_here; /* so the message may stand in the log */
+	uint32 changed;
+	char revision[VERDICT_REVISION_MAX_TEXT + 1];
+} row_result;
+
+static HTAB *failing = NULL;
+static uint64 round_number = 0;
+
+/* ------------------------------------------------------------------ steps */
+
+/* A step is a short transaction of a worker, or a part of a procedure's. */
+static void
+begin_step(bool worker)
+{
+	if (!worker)
+		return;
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+}
+
+static void
+end_step(bool worker)
+{
+	if (worker)
+	{
+		CommitTransactionCommand();
+		pgstat_report_stat(false);
+	}
+	else
+		SPI_commit();
+}
+
+static bool
+installed(void)
+{
+	return OidIsValid(verdict_extension_relation(TABLE));
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static bool
+is_null(HeapTuple tuple, TupleDesc descriptor, int column)
+{
+	bool null;
+
+	(void) SPI_getbinval(tuple, descriptor, column, &null);
+	return null;
+}
+
+static Datum
+column_of(HeapTuple tuple, TupleDesc descriptor, int column)
+{
+	bool null;
+	Datum value = SPI_getbinval(tuple, descriptor, column, &null);
+
+	if (null)
+		elog(ERROR, "column %d of verdict_outbox is null", column);
+	return value;
+}
+
+/* A copy of the row in the current context. */
+static outbox_row *
+copy_row(HeapTuple tuple, TupleDesc descriptor)
+{
+	outbox_row *row = palloc0(sizeof(outbox_row));
+
+	row->id = DatumGetInt64(column_of(tuple, descriptor, 1));
+	row->server = TextDatumGetCString(column_of(tuple, descriptor, 2));
+	row->role = DatumGetObjectId(column_of(tuple, descriptor, 3));
+	row->method = TextDatumGetCString(column_of(tuple, descriptor, 4));
+	row->payload = DatumGetByteaPCopy(column_of(tuple, descriptor, 5));
+	row->key = TextDatumGetCString(column_of(tuple, descriptor, 6));
+	row->fingerprint = DatumGetByteaPCopy(column_of(tuple, descriptor, 7));
+	if (!is_null(tuple, descriptor, 8))
+		row->ledger_key = DatumGetByteaPCopy(column_of(tuple, descriptor, 8));
+	row->transaction =
+		U64FromFullTransactionId(DatumGetFullTransactionId(column_of(tuple, descriptor, 9)));
+	return row;
+}
+
+/* Milliseconds until the first server that has failed is due, -1 when none has. */
+static int
+next_due_ms(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long next_ms = -1;
+	failing_server *server;
+	HASH_SEQ_STATUS scan;
+
+	hash_seq_init(&scan, failing);
+	while ((server = hash_seq_search(&scan)) != NULL)
+	{
+		long left_ms = server->due > now ? TimestampDifferenceMilliseconds(now, server->due) : 0;
+
+		next_ms = next_ms < 0 ? left_ms : Min(next_ms, left_ms);
+	}
+	return (int) next_ms;
+}
+
+/* The servers that are not due yet, as text[]. */
+static Datum
+blocked_servers(void)
+{
+	ArrayBuildState *names = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	TimestampTz now = GetCurrentTimestamp();
+	failing_server *server;
+	HASH_SEQ_STATUS scan;
+
+	hash_seq_init(&scan, failing);
+	while ((server = hash_seq_search(&scan)) != NULL)
+	{
+		server->asked = server->due <= now;
+		if (!server->asked)
+			names = accumArrayResult(names, CStringGetTextDatum(NameStr(server->name)), false,
+									 TEXTOID, CurrentMemoryContext);
+	}
+	return makeArrayResult(names, CurrentMemoryContext);
+}
+
+static void
+own_values(Datum *values)
+{
+	values[0] = Int64GetDatum((int64) GetSystemIdentifier());
+	values[1] = ObjectIdGetDatum(MyDatabaseId);
+}
+
+/* Rows that can be sent now, in "context". */
+static List *
+read_rows(const verdict_statement_call *call, MemoryContext context)
+{
+	Datum values[5];
+	MemoryContext caller;
+	List *rows = NIL;
+
+	own_values(values);
+	values[2] = blocked_servers();
+	values[3] = Int64GetDatum(ROWS_AT_ONCE);
+	values[4] = Int64GetDatum(BYTES_AT_ONCE);
+	verdict_statement_run(call, &read_statement, values, NULL, SPI_OK_SELECT);
+	caller = MemoryContextSwitchTo(context);
+	for (uint64 i = 0; i < SPI_processed; i++)
+		rows = lappend(rows, copy_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc));
+	MemoryContextSwitchTo(caller);
+	return rows;
+}
+
+static bool
+has_prepared_transactions(const verdict_statement_call *call)
+{
+	Datum values[1];
+
+	if (max_prepared_xacts == 0)
+		return false;
+	values[0] = ObjectIdGetDatum(MyDatabaseId);
+	return verdict_statement_run(call, &prepared_statement, values, NULL, SPI_OK_SELECT) > 0;
+}
+
+/*
+ * Tells which of the noted servers have no row.  While a row names a server that
+ * does not exist nobody knows whose it is: the server may have another name by now.
+ */
+static void
+tell_drained(const verdict_statement_call *call, const verdict_note *notes, int count)
+{
+	Datum values[2];
+	List *busy = NIL;
+
+	if (count == 0)
+		return;
+	own_values(values);
+	verdict_statement_run(call, &busy_statement, values, NULL, SPI_OK_SELECT);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		char *name = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
+		ForeignServer *server = GetForeignServerByName(name, true);
+
+		if (server == NULL)
+			return;
+		busy = lappend_oid(busy, server->serverid);
+	}
+	for (int i = 0; i < count; i++)
+	{
+		if (!list_member_oid(busy, notes[i].server))
+			verdict_shared_drained(&notes[i]);
+	}
+}
+
+/*
+ * With synchronous_commit off a transaction is seen before it is safe, and so may
+ * those be whose rows were read: waits until all that was written is on disk.
+ */
+static void
+make_durable(void)
+{
+	XLogRecPtr end = GetXLogInsertRecPtr();
+
+	/* Behind the header of a page that nothing stands on yet: its beginning. */
+	if (XLogSegmentOffset(end, wal_segment_size) == SizeOfXLogLongPHD)
+		end -= SizeOfXLogLongPHD;
+	else if (end % XLOG_BLCKSZ == SizeOfXLogShortPHD)
+		end -= SizeOfXLogShortPHD;
+	XLogFlush(end);
+}
+
+/* Reads into "context"; fills what of *round is known from it. */
+static List *
+look(bool worker, MemoryContext context, verdict_round *round)
+{
+	verdict_statement_call call;
+	verdict_note *notes = NULL;
+	int noted = 0;
+	List *rows = NIL;
+
+	/*
+	 * In this order: notes, prepared transactions, the look for busy servers.  Then
+	 * a transaction whose rows that look does not see was under way in one of the
+	 * former.  Only in a worker does each statement see what was there before it.
+	 */
+	if (worker)
+		noted = verdict_shared_note(&notes, &round->kicks);
+	begin_step(worker);
+	round->installed = installed();
+	if (round->installed)
+	{
+		verdict_statement_begin(&call, TABLE);
+		rows = read_rows(&call, context);
+		round->prepared = worker && has_prepared_transactions(&call);
+		if (!round->prepared && list_length(rows) < ROWS_AT_ONCE)
+			tell_drained(&call, notes, noted);
+		verdict_statement_end(&call);
+	}
+	end_step(worker);
+	if (rows != NIL)
+		make_durable();
+	return rows;
+}
+
+/* ---------------------------------------------------------------- sending */
+
+/* Whether the row is still to be sent. */
+static bool
+still_there(int64 id)
+{
+	Oid oid = verdict_extension_relation(TABLE);
+	Relation table = OidIsValid(oid) ? try_relation_open(oid, AccessShareLock) : NULL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool there;
+
+	if (table == NULL)
+		return false;
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(id));
+	scan = systable_beginscan(table, verdict_primary_key(table), true, NULL, 1, &key);
+	there = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	relation_close(table, AccessShareLock);
+	return there;
+}
+
+static void
+set_failure(row_result *result, row_fate fate, const char *code, char *message, bool made_here)
+{
+	result->fate = fate;
+	result->error_code = code;
+	result->error_message = message;
+	result->made_here = made_here;
+}
+
+static char *
+sqlstate_text(int sqlstate)
+{
+	return pstrdup(unpack_sql_state(sqlstate));
+}
+
+/*
+ * verdict_server_use(), with what it raises made a failure of the row: the server
+ * may be usable at the next try.
+ */
+static verdict_client *
+use_server(const outbox_row *row, row_result *result)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	verdict_client *volatile client = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		client = verdict_server_use(row->server, row->role)->client;
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		set_failure(result, ROW_WAITS, sqlstate_text(error->sqlerrcode), error->message, true);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return client;
+}
+
+static bool
+has_mapping(Oid role, Oid server)
+{
+	return SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(role),
+								 ObjectIdGetDatum(server)) ||
+		   SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
+								 ObjectIdGetDatum(server));
+}
+
+/*
+ * The client for a row, or NULL with its result.  What the role has lost is for
+ * somebody to decide: the row is parked.
+ */
+static verdict_client *
+find_client(const outbox_row *row, row_result *result)
+{
+	ForeignServer *server;
+
+	if (!still_there(row->id))
+	{
+		result->fate = ROW_GONE;
+		return NULL;
+	}
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(row->role)))
+	{
+		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
+					psprintf("role with OID %u does not exist", row->role), true);
+		return NULL;
+	}
+	server = GetForeignServerByName(row->server, true);
+	if (server == NULL)
+	{
+		set_failure(result, ROW_WAITS, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
+					psprintf("server \"%s\" does not exist", row->server), true);
+		return NULL;
+	}
+	result->server = server->serverid;
+	if (verdict_server_aclcheck(server->serverid, row->role) != ACLCHECK_OK)
+	{
+		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					psprintf("role \"%s\" has no USAGE on server \"%s\"",
+							 GetUserNameFromId(row->role, false), row->server),
+					true);
+		return NULL;
+	}
+	if (!has_mapping(row->role, server->serverid))
+	{
+		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
+					psprintf("role \"%s\" has no user mapping for server \"%s\"",
+							 GetUserNameFromId(row->role, false), row->server),
+					true);
+		return NULL;
+	}
+	return use_server(row, result);
+}
+
+static bool
+method_of(const char *name, verdict_method *method)
+{
+	static const verdict_method mutations[] = {
+		VERDICT_METHOD_INSERT_FACT, VERDICT_METHOD_DELETE_FACT, VERDICT_METHOD_BATCH_FACTS,
+		VERDICT_METHOD_SET_POLICY};
+
+	for (size_t i = 0; i < lengthof(mutations); i++)
+	{
+		if (strcmp(verdict_method_name(mutations[i]), name) == 0)
+		{
+			*method = mutations[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Whether an answer ends the matter: the instance itself has said that it will not
+ * do this.  All else can change by itself, or when somebody mends a setting.
+ */
+static bool
+refused_for_good(const verdict_status *status)
+{
+	if (status->cause == VERDICT_CAUSE_ARGUMENT)
+		return true;
+	if (status->inferred || status->cause != VERDICT_CAUSE_REMOTE)
+		return false;
+	switch (status->code)
+	{
+		case VERDICT_INVALID_ARGUMENT:
+		case VERDICT_NOT_FOUND:
+		case VERDICT_ALREADY_EXISTS:
+		case VERDICT_PERMISSION_DENIED:
+		case VERDICT_FAILED_PRECONDITION:
+		case VERDICT_OUT_OF_RANGE:
+		case VERDICT_UNIMPLEMENTED:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* The call itself.  Allocates in the current context; raises interrupts only. */
+static void
+send_row(const outbox_row *row, verdict_client *client, row_result *result)
+{
+	verdict_session session;
+	verdict_status status;
+	verdict_method method;
+
+	verdict_status_init(&status);
+	if (!method_of(row->method, &method))
+	{
+		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_INVALID_PARAMETER_VALUE),
+					psprintf("\"%s\" is no method that changes anything", row->method), true);
+		return;
+	}
+	if (verdict_session_init(&session, verdict_backend_host(), NULL, VERDICT_CONSISTENCY_DEFAULT,
+							 &status) &&
+		verdict_client_mutate(client, &session, method, VARDATA_ANY(row->payload),
+							  VARSIZE_ANY_EXHDR(row->payload), row->key, 0, &result->changed,
+							  &status))
+	{
+		result->fate = ROW_ANSWERED;
+		verdict_shared_publish(result->server, &session.observed);
+		(void) verdict_revision_print(&session.observed, result->revision);
+		return;
+	}
+	if (status.cause == VERDICT_CAUSE_INTERRUPTED)
+		verdict_wait_raise_interrupt();
+	set_failure(result, refused_for_good(&status) ? ROW_REFUSED : ROW_WAITS,
+				verdict_code_name(status.code), pstrdup(status.message),
+				status.cause != VERDICT_CAUSE_REMOTE);
+}
+
+/* -------------------------------------------------------------- recording */
+
+static void
+record_ledger(const outbox_row *row, const row_result *result)
+{
+	verdict_ledger_entry entry;
+
+	if (row->ledger_key == NULL || VARSIZE_ANY_EXHDR(row->ledger_key) != VERDICT_LEDGER_KEY_SIZE ||
+		!method_of(row->method, &entry.method))
+		return;
+	entry.server = row->server;
+	entry.role = row->role;
+	memcpy(entry.key, VARDATA_ANY(row->ledger_key), VERDICT_LEDGER_KEY_SIZE);
+	entry.fingerprint = (const unsigned char *) VARDATA_ANY(row->fingerprint);
+	verdict_ledger_record(&entry, result->changed, result->revision);
+}
+
+static void
+record_answer(const outbox_row *row, const row_result *result)
+{
+	verdict_statement_call call;
+	Datum values[1];
+
+	verdict_statement_begin(&call, TABLE);
+	values[0] = Int64GetDatum(row->id);
+	verdict_statement_run(&call, &delete_statement, values, NULL, SPI_OK_DELETE);
+	verdict_statement_end(&call);
+	record_ledger(row, result);
+}
+
+static void
+record_failure(const outbox_row *row, const row_result *result)
+{
+	verdict_statement_call call;
+	const char *message = result->error_message;
+	Datum values[4];
+
+	verdict_statement_begin(&call, TABLE);
+	if (!result->made_here)
+		message = verdict_from_utf8_lossy(message);
+	values[0] = Int64GetDatum(row->id);
+	values[1] = CStringGetTextDatum(result->error_code);
+	values[2] = CStringGetTextDatum(message);
+	values[3] = BoolGetDatum(result->fate == ROW_REFUSED);
+	verdict_statement_run(&call, &failure_statement, values, NULL, SPI_OK_UPDATE);
+	verdict_statement_end(&call);
+}
+
+static void
+record(const outbox_row *row, const row_result *result, bool worker)
+{
+	begin_step(worker);
+	if (installed())
+	{
+		if (result->fate == ROW_ANSWERED)
+			record_answer(row, result);
+		else
+			record_failure(row, result);
+	}
+	end_step(worker);
+	if (result->fate != ROW_WAITS)
+		verdict_shared_answered(row->transaction, result->fate == ROW_REFUSED);
+}
+
+/* The message of the instance may tell facts, so the log does not tell it. */
+static void
+report_failure(const outbox_row *row, const row_result *result)
+{
+	if (result->fate == ROW_REFUSED)
+		ereport(
+			WARNING,
+			(errmsg("batch %lld of verdict_outbox was refused and is parked", (long long) row->id),
+			 result->made_here ? errdetail_internal("%s", result->error_message)
+							   : errdetail("Server \"%s\" answered with Connect code %s.",
+										   row->server, result->error_code),
+			 errhint("See verdict_outbox_status, then send it again with "
+					 "verdict_outbox_resend(%lld) or give it up with verdict_outbox_drop(%lld).",
+					 (long long) row->id, (long long) row->id)));
+	else
+		ereport(LOG, (errmsg("batches of verdict_outbox for server \"%s\" wait", row->server),
+					  result->made_here ? errdetail_internal("%s", result->error_message)
+										: errdetail("Batch %lld was answered with Connect code %s.",
+													(long long) row->id, result->error_code)));
+}
+
+/* ------------------------------------------------------------ a server's pause */
+
+static failing_server *
+find_failing(const char *name, HASHACTION action, bool *found)
+{
+	NameData key;
+
+	memset(&key, 0, sizeof(key));
+	namestrcpy(&key, name);
+	return hash_search(failing, &key, action, found);
+}
+
+/* True when the server has not failed before. */
+static bool
+note_failure(const char *name)
+{
+	bool found;
+	failing_server *server = find_failing(name, HASH_ENTER, &found);
+	uint16 dice = 0;
+	int pause_ms;
+
+	if (!found)
+		server->failures = 0;
+	pause_ms = Min(PAUSE_MAX_MS, PAUSE_MIN_MS << Min(server->failures, 7));
+	server->failures++;
+	server->round = round_number;
+	/* Half of it by chance, so that the workers of many databases part. */
+	(void) pg_strong_random(&dice, sizeof(dice));
+	pause_ms = pause_ms / 2 + (int) ((int64) dice * (pause_ms / 2) / PG_UINT16_MAX);
+	server->due = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause_ms);
+	return !found;
+}
+
+static void
+note_success(const char *name)
+{
+	bool found;
+
+	(void) find_failing(name, HASH_REMOVE, &found);
+	if (found)
+		ereport(LOG,
+				(errmsg("batches of verdict_outbox for server \"%s\" are delivered again", name)));
+}
+
+/* What was read behind a row that failed must not overtake it. */
+static bool
+has_failed_now(const char *name)
+{
+	bool found;
+	failing_server *server = find_failing(name, HASH_FIND, &found);
+
+	return found && server->round == round_number;
+}
+
+/* The latest look has found nothing: what it asked for waits no more. */
+static void
+forget_absent(void)
+{
+	failing_server *server;
+	HASH_SEQ_STATUS scan;
+
+	hash_seq_init(&scan, failing);
+	while ((server = hash_seq_search(&scan)) != NULL)
+	{
+		if (server->asked)
+			hash_search(failing, &server->name, HASH_REMOVE, NULL);
+	}
+}
+
+void
+verdict_deliver_reset(void)
+{
+	failing_server *server;
+	HASH_SEQ_STATUS scan;
+
+	if (failing == NULL)
+		return;
+	hash_seq_init(&scan, failing);
+	while ((server = hash_seq_search(&scan)) != NULL)
+		server->due = 0;
+}
+
+/* ------------------------------------------------------------------ a round */
+
+static void
+show_activity(bool worker, const outbox_row *row)
+{
+	if (worker)
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("sending batch %lld to server %s", (long long) row->id,
+										quote_identifier(row->server)));
+}
+
+/* Sends one row and records what became of it; in a context of its own. */
+static void
+deliver_row(const outbox_row *row, bool worker, verdict_round *round)
+{
+	MemoryContext context = CurrentMemoryContext;
+	row_result result;
+	verdict_client *client;
+
+	memset(&result, 0, sizeof(result));
+	begin_step(worker);
+	MemoryContextSwitchTo(context);
+	client = find_client(row, &result);
+	/* From here on the client outlives the transaction that has found it. */
+	verdict_server_hold(true);
+	end_step(worker);
+	MemoryContextSwitchTo(context);
+
+	if (client != NULL)
+	{
+		show_activity(worker, row);
+		send_row(row, client, &result);
+	}
+	verdict_server_hold(false);
+	if (result.fate == ROW_GONE)
+		return;
+
+	record(row, &result, worker);
+	MemoryContextSwitchTo(context);
+	switch (result.fate)
+	{
+		case ROW_ANSWERED:
+			round->delivered++;
+			note_success(row->server);
+			break;
+		case ROW_REFUSED:
+			round->parked++;
+			report_failure(row, &result);
+			break;
+		case ROW_WAITS:
+			round->waiting++;
+			if (note_failure(row->server) || !worker)
+				report_failure(row, &result);
+			break;
+		case ROW_GONE:
+			break;
+	}
+}
+
+static void
+start(void)
+{
+	HASHCTL control = {
+		.keysize = sizeof(NameData),
+		.entrysize = sizeof(failing_server),
+	};
+
+	failing = hash_create("verdict servers that fail", 8, &control, HASH_ELEM | HASH_BLOBS);
+}
+
+void
+verdict_deliver_round(bool worker, verdict_round *round)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(caller, "verdict round", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext row_context =
+		AllocSetContextCreate(context, "verdict batch", ALLOCSET_DEFAULT_SIZES);
+	List *rows;
+	ListCell *cell;
+
+	memset(round, 0, sizeof(*round));
+	if (failing == NULL)
+		start();
+	round_number++;
+
+	MemoryContextSwitchTo(context);
+	rows = look(worker, context, round);
+	foreach (cell, rows)
+	{
+		const outbox_row *row = lfirst(cell);
+
+		CHECK_FOR_INTERRUPTS();
+		if (has_failed_now(row->server))
+			continue;
+		MemoryContextSwitchTo(row_context);
+		deliver_row(row, worker, round);
+		MemoryContextReset(row_context);
+	}
+
+	/* Another look tells whether there is more, or something behind what waits. */
+	round->more = rows != NIL;
+	if (rows == NIL)
+		forget_absent();
+	round->next_ms = next_due_ms();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
