@@ -28,6 +28,9 @@ typedef struct emit_cache
 	Oid table;
 	Oid role;
 	verdict_fact_template *source;
+	verdict_buffer before; /* the facts of the row at hand */
+	verdict_buffer after;
+	verdict_emission emission;
 } emit_cache;
 
 static void
@@ -134,47 +137,48 @@ get_cache(FmgrInfo *function, const TriggerData *data)
 	cache->table = RelationGetRelid(data->tg_relation);
 	cache->role = owner_of(defining_table(data->tg_relation, cache->trigger));
 	cache->source = verdict_template_parse(data->tg_trigger, data->tg_relation);
+	verdict_buffer_init(&cache->before, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	verdict_buffer_init(&cache->after, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	verdict_emission_init(&cache->emission, cache->role, caller);
 	MemoryContextSwitchTo(caller);
 	function->fn_extra = cache;
 	return cache;
 }
 
 static bool
-encode_row(verdict_fact_template *source, TupleTableSlot *row, verdict_buffer *fact)
+encode_row(emit_cache *cache, TupleTableSlot *row, verdict_buffer *encoded)
 {
-	const verdict_fact *made = verdict_template_fill(source, row);
+	const verdict_fact *fact = verdict_template_fill(cache->source, row);
 
-	verdict_buffer_init(fact, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
-	if (made != NULL)
-		verdict_emission_encode(made, fact);
-	return made != NULL;
+	if (fact != NULL)
+		verdict_emission_encode(&cache->emission, fact, encoded);
+	return fact != NULL;
 }
 
-/* The server calls in a memory context that it resets after each row. */
+/* The server calls in a memory context that it resets before each row. */
 static void
-emit_row(const TriggerData *data, const emit_cache *cache)
+emit_row(const TriggerData *data, emit_cache *cache)
 {
 	bool updated = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	verdict_emission emission;
-	verdict_buffer before;
-	verdict_buffer after;
+	const verdict_buffer *before = &cache->before;
+	const verdict_buffer *after = &cache->after;
 	bool had = false;
 	bool has = false;
 
 	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event))
-		had = encode_row(cache->source, data->tg_trigslot, &before);
+		had = encode_row(cache, data->tg_trigslot, &cache->before);
 	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event))
-		has = encode_row(cache->source, updated ? data->tg_newslot : data->tg_trigslot, &after);
-	if (had && has && before.size == after.size &&
-		memcmp(before.bytes, after.bytes, before.size) == 0)
+		has = encode_row(cache, updated ? data->tg_newslot : data->tg_trigslot, &cache->after);
+	if (had && has && before->size == after->size &&
+		memcmp(before->bytes, after->bytes, before->size) == 0)
 		return;
 
-	verdict_emission_init(&emission, cache->role, CurrentMemoryContext);
+	cache->emission.scratch = CurrentMemoryContext;
 	if (had)
-		verdict_emission_add(&emission, false, &before);
+		verdict_emission_add(&cache->emission, false, before);
 	if (has)
-		verdict_emission_add(&emission, true, &after);
-	verdict_emission_finish(&emission);
+		verdict_emission_add(&cache->emission, true, after);
+	verdict_emission_finish(&cache->emission);
 }
 
 Datum

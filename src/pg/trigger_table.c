@@ -29,42 +29,40 @@
 /* Enough to be sent or queued in one go. */
 #define EMIT_BYTES (256 * 1024)
 
-static void
-require_encoded(bool encoded, const verdict_status *status)
-{
-	if (!encoded)
-		verdict_report_change_failure(status, "change the facts");
-}
-
 void
 verdict_emission_init(verdict_emission *emission, Oid role, MemoryContext scratch)
 {
 	emission->role = role;
+	emission->context = CurrentMemoryContext;
 	emission->scratch = scratch;
 	emission->count = 0;
+	verdict_status_init(&emission->status);
 	verdict_buffer_init(&emission->elements, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
 }
 
 void
-verdict_emission_encode(const verdict_fact *fact, verdict_buffer *out)
+verdict_emission_encode(verdict_emission *emission, const verdict_fact *fact,
+						verdict_buffer *encoded)
 {
-	verdict_status status;
+	MemoryContext caller = MemoryContextSwitchTo(emission->context);
 
-	verdict_status_init(&status);
-	require_encoded(verdict_encode_bare_fact(out, fact, &status), &status);
+	verdict_buffer_reset(encoded);
+	if (!verdict_encode_bare_fact(encoded, fact, &emission->status))
+		verdict_report_change_failure(&emission->status, "change the facts");
+	MemoryContextSwitchTo(caller);
 }
 
 void
-verdict_emission_add(verdict_emission *emission, bool insert, const verdict_buffer *fact)
+verdict_emission_add(verdict_emission *emission, bool insert, const verdict_buffer *encoded)
 {
+	MemoryContext caller = MemoryContextSwitchTo(emission->context);
 	size_t before = emission->elements.size;
-	verdict_status status;
 
-	verdict_status_init(&status);
-	require_encoded(
-		verdict_encode_change(&emission->elements, insert, fact->bytes, fact->size, &status),
-		&status);
+	if (!verdict_encode_change(&emission->elements, insert, encoded->bytes, encoded->size,
+							   &emission->status))
+		verdict_report_change_failure(&emission->status, "change the facts");
 	emission->sizes[emission->count++] = (uint32) (emission->elements.size - before);
+	MemoryContextSwitchTo(caller);
 	if (emission->count == VERDICT_EMIT_CHANGES || emission->elements.size >= EMIT_BYTES)
 		verdict_emission_finish(emission);
 }
@@ -152,12 +150,9 @@ read_row(table_work *work, table_reader *reader)
 	caller = MemoryContextSwitchTo(work->scratch);
 	fact = verdict_template_fill(work->source, reader->row);
 	MemoryContextSwitchTo(caller);
-	if (fact != NULL)
-	{
-		verdict_buffer_reset(&reader->fact);
-		verdict_emission_encode(fact, &reader->fact);
-		reader->has_fact = true;
-	}
+	reader->has_fact = fact != NULL;
+	if (reader->has_fact)
+		verdict_emission_encode(&work->emission, fact, &reader->fact);
 	return true;
 }
 

@@ -18,24 +18,27 @@
 typedef struct verdict_emission
 {
 	Oid role;			   /* whose user mapping they are sent with */
+	MemoryContext context; /* of what it holds */
 	MemoryContext scratch; /* of what handing them over takes */
+	verdict_status status; /* of the encoder; clean unless it failed */
 	int count;
 	uint32 sizes[VERDICT_EMIT_CHANGES];
 	verdict_buffer elements;
 } verdict_emission;
 
-/* Prepares an empty one; what it holds is allocated in the context of its first change. */
+/* Prepares an empty one; what it holds, and facts, are allocated in the current context. */
 extern void verdict_emission_init(verdict_emission *emission, Oid role, MemoryContext scratch);
+
+/* Makes a buffer of verdict_context_host() hold a fact, encoded, and nothing else. */
+extern void verdict_emission_encode(verdict_emission *emission, const verdict_fact *fact,
+									verdict_buffer *encoded);
 
 /* Adds a change of an encoded fact; hands over what is there when it is much. */
 extern void
-verdict_emission_add(verdict_emission *emission, bool insert, const verdict_buffer *fact);
+verdict_emission_add(verdict_emission *emission, bool insert, const verdict_buffer *encoded);
 
 /* Hands over what is there. */
 extern void verdict_emission_finish(verdict_emission *emission);
-
-/* Makes an empty buffer of verdict_context_host() hold a fact, encoded. */
-extern void verdict_emission_encode(const verdict_fact *fact, verdict_buffer *out);
 
 /*
  * The changes that the transition tables of a statement make.  Deletes come before
