@@ -10,8 +10,9 @@
  * yet.
  *
  * The server reports verdict.committed_revision together with its answer to
- * COMMIT, so there is no query for it, and an empty value means that no revision
- * is known (nothing was asked or changed, or the instance sends none).
+ * COMMIT, so there is no query for it.  The value is empty when no revision is
+ * known: the instance sends none, or a change went to the outbox and
+ * verdict.commit_wait did not let COMMIT wait for its answer.
  *
  * CONNINFO is a connection string; its database needs a default verdict.server.
  * The exit status is 0 when the second connection has seen the fact.
