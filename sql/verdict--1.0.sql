@@ -532,6 +532,39 @@ REVOKE EXECUTE ON FUNCTION
 -- end of Changes
 
 --
+-- Bringing over what is there
+--
+
+CREATE FUNCTION verdict_reconcile_facts(predicate text, query text, repair boolean DEFAULT false,
+		OUT fact verdict_fact, OUT difference text, OUT repaired boolean) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'verdict_sql_reconcile_facts'
+	LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
+REVOKE EXECUTE ON FUNCTION verdict_reconcile_facts(text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION verdict_reconcile_facts(text, text, boolean) IS
+	'Compares the facts of a predicate that the instance of verdict.server holds with those that should be: the query is one SELECT, its columns are the arguments of the facts in order, with the rules of verdict_fact() for their types; a row that comes twice is one fact. It runs as the caller. Each difference is a row: missing (in the query only) or surplus (at the instance only). With repair missing facts are stored and surplus ones removed, at once whatever verdict.mutation_mode says, in batches of the server''s batch_size that each stay whatever comes after: a call that failed is made again and does what is left. Nothing is changed before everything is compared. What others change meanwhile may be reported, and a fact whose row is deleted between the query and its batch is stored all the same: where that must not be, lock the table in SHARE mode first, in the same transaction, and let the outbox be delivered. Memory stays within work_mem, its progress is in verdict_progress_reconcile. Errors: 22004 for NULL, in the query''s rows too; 22023 for a predicate that is not an identifier, for a query that is not one SELECT, changes or locks rows, or has too many columns; 42804 for a column whose type no fact can hold, and when the instance holds facts of another number of arguments; 42501 when row-level security would hide rows from the query; for a repair 25001 in a transaction that has changed something, 55000 under verdict.idempotency_key, and those of all changes; those of the query, the connection and the instance.';
+
+CREATE FUNCTION verdict_progress_reconcile(OUT pid integer, OUT datid oid, OUT serverid oid,
+		OUT predicate text, OUT phase text, OUT facts_listed bigint, OUT rows_read bigint,
+		OUT differences bigint, OUT repaired bigint, OUT batches_total bigint,
+		OUT batches_sent bigint) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'verdict_sql_progress_reconcile'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100 ROWS 10;
+COMMENT ON FUNCTION verdict_progress_reconcile() IS
+	'How far the calls of verdict_reconcile_facts() are, in all databases; what the view verdict_progress_reconcile shows. Of a call of another role only its process and database are told, except to members of pg_read_all_stats. Empty unless the library is in shared_preload_libraries.';
+
+CREATE VIEW verdict_progress_reconcile AS
+	SELECT call.pid, call.datid, pg_database.datname, call.serverid, call.predicate, call.phase,
+		call.facts_listed, call.rows_read, call.differences, call.repaired, call.batches_total,
+		call.batches_sent
+	FROM verdict_progress_reconcile() AS call
+	LEFT JOIN pg_catalog.pg_database ON pg_database.oid OPERATOR(pg_catalog.=) call.datid;
+GRANT SELECT ON verdict_progress_reconcile TO PUBLIC;
+COMMENT ON VIEW verdict_progress_reconcile IS
+	'How far each running call of verdict_reconcile_facts() is: phase (listing facts, running the query, comparing, repairing), facts listed at the instance, rows read of the query, differences found and repaired, batches to be sent (0 until everything is compared) and sent. Empty unless the library is in shared_preload_libraries.';
+
+-- end of Bringing over what is there
+
+--
 -- Session
 --
 -- A session belongs to the transaction and the server: it begins with the first

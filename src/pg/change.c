@@ -503,6 +503,15 @@ verdict_change_elements(Oid role, const char *elements, const uint32 *sizes, siz
 	}
 }
 
+int
+verdict_change_prepare(Oid role)
+{
+	const verdict_server *server;
+
+	begin_change(role, &server);
+	return server->batch_size;
+}
+
 bool
 verdict_change_policy(const char *policy)
 {

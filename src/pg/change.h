@@ -32,7 +32,14 @@ verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint
 extern void
 verdict_change_elements(Oid role, const char *elements, const uint32 *sizes, size_t count);
 
-/* The same for the policy, as the current user. */
+/*
+ * For changes that come after long work: raises now what a change by that role in
+ * the mode of now would raise before it is queued or sent.  Returns the batch_size
+ * of the server.
+ */
+extern int verdict_change_prepare(Oid role);
+
+/* Hands a policy over, as the current user; otherwise as verdict_change_facts(). */
 extern bool verdict_change_policy(const char *policy);
 
 /* Sends what is pending for a server: a read is coming that has to see it. */

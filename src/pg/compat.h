@@ -140,15 +140,15 @@ verdict_wait_event_new(const char *name)
 #endif
 }
 
-/* A sort of datums that can be read more than once; without a collation. */
+/* A sort of datums without a collation; "again": it can be read more than once. */
 static inline Tuplesortstate *
-verdict_sort_datums(Oid type, Oid less, int memory)
+verdict_sort_datums(Oid type, Oid less, int memory, bool again)
 {
 #if PG_VERSION_NUM >= 150000
 	return tuplesort_begin_datum(type, less, InvalidOid, false, memory, NULL,
-								 TUPLESORT_RANDOMACCESS);
+								 again ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE);
 #else
-	return tuplesort_begin_datum(type, less, InvalidOid, false, memory, NULL, true);
+	return tuplesort_begin_datum(type, less, InvalidOid, false, memory, NULL, again);
 #endif
 }
 

@@ -78,16 +78,20 @@ verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 void
 verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_read *read)
 {
-	verdict_transaction_server *server;
-	verdict_consistency consistency;
+	verdict_read_begin(verdict_consistency_argument(fcinfo, consistency_argument), read);
+}
 
-	read->options.consistency = verdict_consistency_argument(fcinfo, consistency_argument);
+void
+verdict_read_begin(verdict_consistency consistency, verdict_read *read)
+{
+	verdict_transaction_server *server;
+
+	read->options.consistency = consistency;
 	read->options.deadline_ms = 0;
 	server = verdict_transaction_current();
 	read->session = verdict_transaction_session_with(server);
-	consistency = read->options.consistency == VERDICT_CONSISTENCY_DEFAULT
-					  ? read->session->consistency
-					  : read->options.consistency;
+	if (consistency == VERDICT_CONSISTENCY_DEFAULT)
+		consistency = read->session->consistency;
 	/* An eventual read asks for nothing, not even for what this transaction did. */
 	if (consistency != VERDICT_CONSISTENCY_EVENTUAL)
 		verdict_change_flush(server);

@@ -38,6 +38,18 @@ extern verdict_consistency verdict_consistency_argument(FunctionCallInfo fcinfo,
 extern void
 verdict_read_start(FunctionCallInfo fcinfo, int consistency_argument, verdict_read *read);
 
+/* The same with a consistency that is known. */
+extern void verdict_read_begin(verdict_consistency consistency, verdict_read *read);
+
+/*
+ * Gives every stored fact that matches a pattern (NULL: every fact) to "take", page
+ * by page, in a memory context that is reset after each; "take" may raise.  Raises
+ * the failure of a call, and 08P01 when the pages go round in a circle.
+ */
+extern void
+verdict_each_fact(verdict_read *read, const verdict_fact *pattern,
+				  void (*take)(void *argument, const verdict_fact *fact), void *argument);
+
 /*
  * Sends a query and holds its rows (transaction.h); the caller releases them.
  * Raises the failure of the call, and 54000 when the instance cut the answer.

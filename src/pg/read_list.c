@@ -213,47 +213,35 @@ next_page(page_walk *walk, const verdict_rows *rows)
 	return true;
 }
 
-Datum
-verdict_sql_list_facts(PG_FUNCTION_ARGS)
+void
+verdict_each_fact(verdict_read *read, const verdict_fact *pattern,
+				  void (*take)(void *argument, const verdict_fact *fact), void *argument)
 {
-	const verdict_fact *pattern = NULL;
 	page_walk walk = {0};
-	verdict_read read;
-	verdict_status status;
-	Tuplestorestate *store;
-	TupleDesc descriptor;
-	MemoryContext row_context;
+	MemoryContext fact_context =
+		AllocSetContextCreate(CurrentMemoryContext, "verdict listed fact", ALLOCSET_DEFAULT_SIZES);
 	bool is_last;
 
-	if (!PG_ARGISNULL(0))
-		pattern = verdict_fact_from_datum(PG_GETARG_DATUM(0));
-	verdict_read_start(fcinfo, 1, &read);
-	store = begin_scalar_set(fcinfo, get_func_rettype(fcinfo->flinfo->fn_oid), &descriptor);
-	row_context =
-		AllocSetContextCreate(CurrentMemoryContext, "verdict list row", ALLOCSET_DEFAULT_SIZES);
 	do
 	{
 		verdict_rows *rows;
 		const verdict_fact *fact;
+		verdict_status status;
 		MemoryContext caller;
 		int more;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!verdict_client_list_facts(read.client, read.session, pattern, 0, walk.token, walk.size,
-									   &read.options, &rows, &status))
+		if (!verdict_client_list_facts(read->client, read->session, pattern, 0, walk.token,
+									   walk.size, &read->options, &rows, &status))
 			verdict_report_failure(&status, "list facts");
 		verdict_hold_rows(rows);
 
-		caller = MemoryContextSwitchTo(row_context);
+		caller = MemoryContextSwitchTo(fact_context);
 		while ((more = verdict_rows_next_fact(rows, &fact, &status)) > 0)
 		{
-			Datum datum;
-			bool is_null = false;
-
 			CHECK_FOR_INTERRUPTS();
-			datum = verdict_fact_to_datum(fact);
-			tuplestore_putvalues(store, descriptor, &datum, &is_null);
-			MemoryContextReset(row_context);
+			take(argument, fact);
+			MemoryContextReset(fact_context);
 		}
 		MemoryContextSwitchTo(caller);
 		if (more < 0)
@@ -265,6 +253,37 @@ verdict_sql_list_facts(PG_FUNCTION_ARGS)
 		verdict_release_rows(rows);
 	} while (!is_last);
 
-	MemoryContextDelete(row_context);
+	MemoryContextDelete(fact_context);
+}
+
+/* Where listed facts go. */
+typedef struct fact_set
+{
+	Tuplestorestate *store;
+	TupleDesc descriptor;
+} fact_set;
+
+static void
+put_fact(void *argument, const verdict_fact *fact)
+{
+	fact_set *set = argument;
+	Datum datum = verdict_fact_to_datum(fact);
+	bool is_null = false;
+
+	tuplestore_putvalues(set->store, set->descriptor, &datum, &is_null);
+}
+
+Datum
+verdict_sql_list_facts(PG_FUNCTION_ARGS)
+{
+	const verdict_fact *pattern = NULL;
+	verdict_read read;
+	fact_set set;
+
+	if (!PG_ARGISNULL(0))
+		pattern = verdict_fact_from_datum(PG_GETARG_DATUM(0));
+	verdict_read_start(fcinfo, 1, &read);
+	set.store = begin_scalar_set(fcinfo, get_func_rettype(fcinfo->flinfo->fn_oid), &set.descriptor);
+	verdict_each_fact(&read, pattern, put_fact, &set);
 	PG_RETURN_NULL();
 }

@@ -240,7 +240,7 @@ static Tuplesortstate *
 sort_facts(table_work *work, bloom_filter *changed)
 {
 	TypeCacheEntry *type = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
-	Tuplesortstate *sort = verdict_sort_datums(BYTEAOID, type->lt_opr, work_mem);
+	Tuplesortstate *sort = verdict_sort_datums(BYTEAOID, type->lt_opr, work_mem, true);
 
 	rewind_reader(&work->before);
 	rewind_reader(&work->after);

@@ -8,6 +8,7 @@
  */
 #include "verdict.h"
 
+#include "reconcile_progress.h"
 #include "shared.h"
 #include "transaction.h"
 #include "utils/guc.h"
@@ -199,4 +200,5 @@ _PG_init(void)
 	verdict_shared_init();
 	verdict_launcher_register();
 	verdict_hook_init();
+	verdict_reconcile_progress_init();
 }
