@@ -323,6 +323,12 @@ verdict_client_destroy(verdict_client *client)
 	verdict_free(host, client);
 }
 
+int
+verdict_client_read_timeout_ms(const verdict_client *client)
+{
+	return client->options.read_timeout_ms;
+}
+
 /* ---- reads ---- */
 
 /* What a read has besides its request. */

@@ -138,6 +138,8 @@ extern verdict_client *
 verdict_client_create(verdict_runtime *runtime, const verdict_client_options *options,
 					  verdict_status *status);
 extern void verdict_client_destroy(verdict_client *client);
+/* What bounds its reads, milliseconds. */
+extern int verdict_client_read_timeout_ms(const verdict_client *client);
 
 /*
  * Reads.  "deadline_ms" bounds this call further (0 = only the client's

@@ -23,6 +23,7 @@
 #include "identity.h"
 #include "memory.h"
 #include "read.h"
+#include "scope.h"
 #include "server.h"
 #include "transaction.h"
 
@@ -85,6 +86,7 @@ void
 verdict_read_begin(verdict_consistency consistency, verdict_read *read)
 {
 	verdict_transaction_server *server;
+	const verdict_server *used;
 
 	read->options.consistency = consistency;
 	read->options.deadline_ms = 0;
@@ -95,16 +97,23 @@ verdict_read_begin(verdict_consistency consistency, verdict_read *read)
 	/* An eventual read asks for nothing, not even for what this transaction did. */
 	if (consistency != VERDICT_CONSISTENCY_EVENTUAL)
 		verdict_change_flush(server);
-	read->client = verdict_server_use(server->name, GetUserId())->client;
+	used = verdict_server_use(server->name, GetUserId());
+	read->client = used->client;
+	read->scope = NULL;
+	if (consistency != VERDICT_CONSISTENCY_EVENTUAL)
+		verdict_scope_begin(server, used, read);
 }
 
 verdict_rows *
 verdict_read_query(verdict_read *read, const verdict_fact *pattern, verdict_status *status)
 {
 	verdict_rows *rows;
+	bool answered;
 
-	if (!verdict_client_query(read->client, read->session, pattern, 0, &read->options, &rows,
-							  status))
+	answered = verdict_client_query(read->client, read->session, pattern, 0, &read->options, &rows,
+									status);
+	verdict_scope_end(read, status);
+	if (!answered)
 		verdict_report_failure(status, "query");
 	verdict_hold_rows(rows);
 	if (verdict_rows_truncated(rows))
@@ -175,6 +184,7 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 	verdict_check check;
 	verdict_status status;
 	bool allowed = false;
+	bool answered;
 
 	verdict_require_argument(fcinfo, 0, "actor");
 	verdict_require_argument(fcinfo, 1, "action");
@@ -184,8 +194,10 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 	check.resource = verdict_identity_from_datum(PG_GETARG_DATUM(2));
 	verdict_read_start(fcinfo, 3, &read);
 
-	if (!verdict_client_authorize(read.client, read.session, &check, &read.options, &allowed,
-								  &status))
+	answered = verdict_client_authorize(read.client, read.session, &check, &read.options, &allowed,
+										&status);
+	verdict_scope_end(&read, &status);
+	if (!answered)
 	{
 		handle_failed_check(&status);
 		allowed = false;
@@ -205,6 +217,7 @@ verdict_sql_authorize_many(PG_FUNCTION_ARGS)
 	verdict_check *checks;
 	bool *allowed;
 	Datum *answers;
+	bool answered = true;
 	verdict_read read;
 	verdict_status status;
 
@@ -232,8 +245,13 @@ verdict_sql_authorize_many(PG_FUNCTION_ARGS)
 	allowed = palloc0(Max(count, 1) * sizeof(bool));
 	verdict_read_start(fcinfo, 3, &read);
 
-	if (count > 0 && !verdict_client_authorize_many(read.client, read.session, checks, count,
-													&read.options, allowed, &status))
+	if (count > 0)
+	{
+		answered = verdict_client_authorize_many(read.client, read.session, checks, count,
+												 &read.options, allowed, &status);
+		verdict_scope_end(&read, &status);
+	}
+	if (!answered)
 	{
 		handle_failed_check(&status);
 		memset(allowed, 0, count * sizeof(bool));
@@ -252,11 +270,14 @@ verdict_sql_get_policy(PG_FUNCTION_ARGS)
 	verdict_arena arena;
 	verdict_status status;
 	const char *policy;
+	bool answered;
 
 	verdict_read_start(fcinfo, 0, &read);
 	verdict_arena_init(&arena, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
-	if (!verdict_client_get_policy(read.client, read.session, &read.options, &arena, &policy,
-								   &status))
+	answered = verdict_client_get_policy(read.client, read.session, &read.options, &arena, &policy,
+										 &status);
+	verdict_scope_end(&read, &status);
+	if (!answered)
 		verdict_report_failure(&status, "get the policy");
 	PG_RETURN_TEXT_P(cstring_to_text(verdict_from_utf8(policy)));
 }

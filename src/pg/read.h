@@ -16,6 +16,8 @@ typedef struct verdict_read
 	verdict_client *client;
 	verdict_session *session;
 	verdict_read_options options;
+	struct verdict_transaction_server *scope; /* of scope.h: NULL when it has no part */
+	Oid scope_server;
 } verdict_read;
 
 /* Raises 22004 when argument number "number" is NULL, by its name. */

@@ -20,6 +20,7 @@
 #include "fact.h"
 #include "identity.h"
 #include "read.h"
+#include "scope.h"
 #include "transaction.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_list_resources);
@@ -228,11 +229,14 @@ verdict_each_fact(verdict_read *read, const verdict_fact *pattern,
 		const verdict_fact *fact;
 		verdict_status status;
 		MemoryContext caller;
+		bool answered;
 		int more;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!verdict_client_list_facts(read->client, read->session, pattern, 0, walk.token,
-									   walk.size, &read->options, &rows, &status))
+		answered = verdict_client_list_facts(read->client, read->session, pattern, 0, walk.token,
+											 walk.size, &read->options, &rows, &status);
+		verdict_scope_end(read, &status);
+		if (!answered)
 			verdict_report_failure(&status, "list facts");
 		verdict_hold_rows(rows);
 

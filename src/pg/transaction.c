@@ -139,6 +139,7 @@ verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 	fresh.changes = server->session.changes + 1;
 	server->session = fresh;
 	server->has_session = true;
+	server->scope = VERDICT_SCOPE_NONE;
 }
 
 static uint64

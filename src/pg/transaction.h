@@ -10,6 +10,13 @@
 
 #include "pending.h"
 
+typedef enum verdict_scope_state
+{
+	VERDICT_SCOPE_NONE,
+	VERDICT_SCOPE_ASKING, /* an authoritative read is to tell where it begins */
+	VERDICT_SCOPE_BEGUN
+} verdict_scope_state;
+
 /*
  * One server in this transaction.  The session is made at the first call; each
  * server has its own, since a revision means something only to the instance that
@@ -20,6 +27,7 @@ typedef struct verdict_transaction_server
 	struct verdict_transaction_server *next;
 	bool has_session;
 	verdict_session session;
+	verdict_scope_state scope; /* see scope.h */
 	verdict_pending pending;
 	bool outbox;					  /* what is pending goes to the outbox */
 	bool direct;					  /* a change was sent or may have been sent */

@@ -40,6 +40,9 @@ char *verdict_setting_actor = NULL;
 /* A revision of another session, to start this transaction's session from. */
 char *verdict_setting_revision = NULL;
 
+/* Where sessions start from: nowhere, or what this database has committed. */
+int verdict_setting_session_scope = VERDICT_SCOPE_TRANSACTION;
+
 /* A check without an answer: an error, or a warning and "no". */
 int verdict_setting_on_failure = VERDICT_ON_FAILURE_ERROR;
 
@@ -66,6 +69,12 @@ static const struct config_enum_entry mutation_modes[] = {
 	{"deferred", VERDICT_MODE_DEFERRED, false},
 	{"outbox", VERDICT_MODE_OUTBOX, false},
 	{"immediate", VERDICT_MODE_IMMEDIATE, false},
+	{NULL, 0, false},
+};
+
+static const struct config_enum_entry session_scopes[] = {
+	{"transaction", VERDICT_SCOPE_TRANSACTION, false},
+	{"database", VERDICT_SCOPE_DATABASE, false},
 	{NULL, 0, false},
 };
 
@@ -185,6 +194,13 @@ _PG_init(void)
 		"verdict.revision", "The revision that a transaction's session starts from.",
 		"What verdict_revision() has returned in another session; empty for none.",
 		&verdict_setting_revision, "", PGC_USERSET, 0, check_revision, NULL, NULL);
+	DefineCustomEnumVariable(
+		"verdict.session_scope", "What a transaction's session knows at its start.",
+		"transaction: nothing but verdict.revision; database: all that this database has "
+		"committed, "
+		"its first read waits until that is answered.",
+		&verdict_setting_session_scope, VERDICT_SCOPE_TRANSACTION, session_scopes, PGC_USERSET, 0,
+		NULL, NULL, NULL);
 	DefineCustomEnumVariable(
 		"verdict.on_failure", "What a check does when the instance gives no answer.",
 		"error: it fails; deny: it warns and answers false.", &verdict_setting_on_failure,

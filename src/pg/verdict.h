@@ -32,6 +32,12 @@ typedef enum verdict_mutation_mode
 	VERDICT_MODE_IMMEDIATE
 } verdict_mutation_mode;
 
+typedef enum verdict_session_scope
+{
+	VERDICT_SCOPE_TRANSACTION,
+	VERDICT_SCOPE_DATABASE
+} verdict_session_scope;
+
 typedef enum verdict_on_failure
 {
 	VERDICT_ON_FAILURE_ERROR,
@@ -45,6 +51,7 @@ extern int verdict_setting_mutation_mode; /* verdict_mutation_mode */
 extern char *verdict_setting_actor;		  /* verdict.actor */
 extern char *verdict_setting_revision;	  /* verdict.revision */
 extern int verdict_setting_commit_wait;	  /* verdict.commit_wait, milliseconds */
+extern int verdict_setting_session_scope; /* verdict_session_scope */
 extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
 
 /* verdict.idempotency_key; "" for none. */
