@@ -13,7 +13,7 @@ use PsqlSession;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my ($node, $instance) = Outbox::start('scope', conf => "max_prepared_transactions = 5\n");
+my ($node, $instance) = Outbox::start('scope', instance => { args => [ '--replicas', '2', '--lag', '400' ] }, conf => "max_prepared_transactions = 5\n");
 my $answered = $instance->call('SetPolicy', { policy => 'allow(a, "read", r) if viewer(a, r);' });
 die $answered->{message} if $answered->{status} != 200;
 

@@ -88,7 +88,8 @@ sub keys_sent
 sub viewers
 {
 	my ($instance) = @_;
-	my $answer = $instance->call('ListFacts', { pattern => { predicate => 'viewer' } });
+	my $answer = $instance->call('ListFacts', { pattern => { predicate => 'viewer' } },
+		'Verdict-Consistency' => 'authoritative');
 	die "ListFacts: $answer->{message}" if $answer->{status} != 200;
 	return join ' ', sort map { $_->{args}[0]{identity}{id} } @{ $answer->{body}{facts} || [] };
 }
