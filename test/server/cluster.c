@@ -246,6 +246,53 @@ cluster_secured(const cluster *cluster)
 	return received[cluster->options.sync - 1];
 }
 
+static void
+advance(cluster *cluster, cluster_node *node, uint64_t position, uint64_t touched)
+{
+	node->position = position;
+	if (node->received < position)
+		node->received = position;
+	for (int i = 0; i < cluster->options.shards; i++)
+		if ((touched >> i & 1) != 0)
+			node->shards[i] = position;
+}
+
+/* Applies the next change of a node; false, and it is frozen, when that fails. */
+static bool
+apply_next(cluster *cluster, int number, const change *change)
+{
+	cluster_node *node = &cluster->nodes[number];
+	engine_error error;
+
+	if (change_apply(change, node->engine, &error))
+	{
+		advance(cluster, node, change->position, change->shards);
+		return true;
+	}
+	fprintf(stderr, "verdict-dev: node %d is frozen: %s\n", number, error.message);
+	node->frozen = true;
+	return false;
+}
+
+/* Lets the oldest change go; who has received it and not applied it does so before. */
+static void
+drop_oldest(cluster *cluster)
+{
+	uint64_t oldest = cluster->log.first;
+
+	for (int i = 0; i < cluster->count; i++)
+	{
+		cluster_node *node = &cluster->nodes[i];
+
+		if (node->position + 1 == oldest && node->received >= oldest)
+			apply_next(cluster, i, change_log_at(&cluster->log, oldest));
+		/* What can be applied no more, it does not have. */
+		if (node->position < oldest)
+			node->received = node->position;
+	}
+	change_log_trim(&cluster->log, oldest);
+}
+
 /* Forgets what every node has applied, and more when it gets too much. */
 static void
 trim(cluster *cluster)
@@ -257,16 +304,7 @@ trim(cluster *cluster)
 			least = cluster->nodes[i].position;
 	change_log_trim(&cluster->log, least);
 	while (cluster->log.bytes > LOG_BYTES && cluster->log.count > 1)
-		change_log_trim(&cluster->log, cluster->log.first);
-	/* What a node has but can not apply from the log, it does not have. */
-	for (int i = 0; i < cluster->count; i++)
-	{
-		cluster_node *node = &cluster->nodes[i];
-
-		if (node->received > node->position &&
-			change_log_at(&cluster->log, node->position + 1) == NULL)
-			node->received = node->position;
-	}
+		drop_oldest(cluster);
 }
 
 uint64_t
@@ -303,17 +341,6 @@ cluster_touched(const cluster *cluster, const engine_mutation *mutation)
 	return touched != 0 ? touched : 1;
 }
 
-static void
-advance(cluster *cluster, cluster_node *node, uint64_t position, uint64_t touched)
-{
-	node->position = position;
-	if (node->received < position)
-		node->received = position;
-	for (int i = 0; i < cluster->options.shards; i++)
-		if ((touched >> i & 1) != 0)
-			node->shards[i] = position;
-}
-
 void
 cluster_record(cluster *cluster, const engine_mutation *mutation, uint64_t position)
 {
@@ -324,23 +351,6 @@ cluster_record(cluster *cluster, const engine_mutation *mutation, uint64_t posit
 	cluster_receive(cluster);
 	trim(cluster);
 	cluster_wake(cluster);
-}
-
-/* Applies the next change of a node; false, and it is frozen, when that fails. */
-static bool
-apply_next(cluster *cluster, int number, const change *change)
-{
-	cluster_node *node = &cluster->nodes[number];
-	engine_error error;
-
-	if (change_apply(change, node->engine, &error))
-	{
-		advance(cluster, node, change->position, change->shards);
-		return true;
-	}
-	fprintf(stderr, "verdict-dev: node %d is frozen: %s\n", number, error.message);
-	node->frozen = true;
-	return false;
 }
 
 /*
@@ -473,7 +483,9 @@ cluster_start(cluster *cluster, engine_error *error)
 static int
 choose(const cluster *cluster, int to, char *message, size_t message_size)
 {
-	for (int i = 0; to < 0 && i < cluster->count; i++)
+	bool any = to < 0;
+
+	for (int i = 0; any && i < cluster->count; i++)
 	{
 		if (i == cluster->writer || cluster->nodes[i].cut != CUT_NONE)
 			continue;

@@ -66,6 +66,7 @@ front_set(const cluster *cluster)
 	return set != 0 ? set : UINT32_C(1) << cluster->writer;
 }
 
+/* The node that has the request first; what only the writer can do, the front sends there. */
 static int
 route(const cluster *cluster, const cluster_request *request)
 {
@@ -73,6 +74,8 @@ route(const cluster *cluster, const cluster_request *request)
 
 	if (request->address != CLUSTER_FRONT)
 		return request->address;
+	if (request->mutation || request->consistency == VERDICT_CONSISTENCY_AUTHORITATIVE)
+		return cluster->writer;
 	if (request->session_id != NULL)
 		return route_pick(request->session_id, front_set(cluster));
 	snprintf(turn, sizeof(turn), "%" PRIu64, request->round);
