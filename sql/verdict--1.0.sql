@@ -606,6 +606,86 @@ COMMENT ON FUNCTION verdict_version() IS
 -- end of Session
 
 --
+-- Statistics
+--
+-- In shared memory when the library was preloaded (shared_preload_libraries): of
+-- all backends, kept until a restart, for the last 128 servers.  Else of this
+-- backend alone.
+--
+
+CREATE FUNCTION verdict_stat_calls(OUT datid oid, OUT serverid oid, OUT server text,
+		OUT method text, OUT calls bigint, OUT errors bigint,
+		OUT canceled bigint, OUT unknown bigint, OUT invalid_argument bigint,
+		OUT deadline_exceeded bigint, OUT not_found bigint, OUT already_exists bigint,
+		OUT permission_denied bigint, OUT resource_exhausted bigint,
+		OUT failed_precondition bigint, OUT aborted bigint, OUT out_of_range bigint,
+		OUT unimplemented bigint, OUT internal bigint, OUT unavailable bigint,
+		OUT data_loss bigint, OUT unauthenticated bigint,
+		OUT attempts bigint, OUT sends bigint, OUT retries bigint, OUT waits_503 bigint,
+		OUT budget_refusals bigint, OUT bytes_sent bigint, OUT bytes_received bigint,
+		OUT total_time double precision, OUT time_histogram bigint[],
+		OUT stats_reset timestamptz) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'verdict_sql_stat_calls'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 20;
+COMMENT ON FUNCTION verdict_stat_calls() IS
+	'What the view verdict_stat_calls shows.';
+
+CREATE VIEW verdict_stat_calls AS
+	SELECT s.datid, d.datname, s.serverid, s.server, s.method, s.calls, s.errors,
+		s.canceled, s.unknown, s.invalid_argument, s.deadline_exceeded, s.not_found,
+		s.already_exists, s.permission_denied, s.resource_exhausted, s.failed_precondition,
+		s.aborted, s.out_of_range, s.unimplemented, s.internal, s.unavailable, s.data_loss,
+		s.unauthenticated, s.attempts, s.sends, s.retries, s.waits_503, s.budget_refusals,
+		s.bytes_sent, s.bytes_received, s.total_time, s.time_histogram, s.stats_reset
+	FROM verdict_stat_calls() s
+		LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.datid;
+COMMENT ON VIEW verdict_stat_calls IS
+	'Calls of Verdict by server and method, of all databases: one row for each that was called. With the library preloaded, of all backends; else of this one. The code columns, from canceled to unauthenticated, count failed calls by Connect code and add up to errors.';
+COMMENT ON COLUMN verdict_stat_calls.server IS 'Name of the foreign server when it was last used.';
+COMMENT ON COLUMN verdict_stat_calls.calls IS 'Calls that have ended, however: each check of verdict_authorize_many() is one, and one that failed before anything was sent is one too.';
+COMMENT ON COLUMN verdict_stat_calls.errors IS 'Those that failed.';
+COMMENT ON COLUMN verdict_stat_calls.canceled IS 'Also those that ended because the statement was canceled, or because another call made together with them had failed.';
+COMMENT ON COLUMN verdict_stat_calls.attempts IS 'Attempts at calls: a change has up to two, a read has one.';
+COMMENT ON COLUMN verdict_stat_calls.sends IS 'Requests that left.';
+COMMENT ON COLUMN verdict_stat_calls.retries IS 'How often a call was taken up again: second attempts, sends after an HTTP 503, and replacements of a kept connection that had died.';
+COMMENT ON COLUMN verdict_stat_calls.waits_503 IS 'Those of the retries that waited first, after an HTTP 503.';
+COMMENT ON COLUMN verdict_stat_calls.budget_refusals IS 'Calls that failed for want of a retry, because the retry budget of the server was spent.';
+COMMENT ON COLUMN verdict_stat_calls.bytes_sent IS 'Bytes of request bodies, all sends together, without headers.';
+COMMENT ON COLUMN verdict_stat_calls.bytes_received IS 'Bytes of answer bodies as they came, compressed ones as such, without headers.';
+COMMENT ON COLUMN verdict_stat_calls.total_time IS 'Milliseconds from the begin of calls to their end, waits included.';
+COMMENT ON COLUMN verdict_stat_calls.time_histogram IS 'Calls by duration, in 21 elements: the first counts those of less than 64 microseconds, the second those of less than 128 and so on, element n those of less than 2^(n+5) microseconds; the last has no upper bound and begins at 33.6 seconds.';
+COMMENT ON COLUMN verdict_stat_calls.stats_reset IS 'Since when is counted: verdict_stat_reset(), or the start.';
+
+CREATE FUNCTION verdict_stat_retry_budget(OUT datid oid, OUT serverid oid, OUT server text,
+		OUT tokens double precision, OUT granted bigint, OUT refused bigint) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'verdict_sql_stat_retry_budget'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 20;
+COMMENT ON FUNCTION verdict_stat_retry_budget() IS
+	'What the view verdict_stat_retry_budget shows.';
+
+CREATE VIEW verdict_stat_retry_budget AS
+	SELECT s.datid, d.datname, s.serverid, s.server, s.tokens, s.granted, s.refused
+	FROM verdict_stat_retry_budget() s
+		LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.datid;
+COMMENT ON VIEW verdict_stat_retry_budget IS
+	'The retry budget of each server that was used: a retry takes one token, after a time-out two; a call that succeeds at once brings a tenth. It starts with three and never holds more than a hundred. With the library preloaded it is one for all backends; else each has its own.';
+COMMENT ON COLUMN verdict_stat_retry_budget.tokens IS 'What is left now.';
+COMMENT ON COLUMN verdict_stat_retry_budget.granted IS 'Retries that were paid for.';
+COMMENT ON COLUMN verdict_stat_retry_budget.refused IS 'Retries that there were not enough tokens for.';
+
+CREATE FUNCTION verdict_stat_reset() RETURNS void
+	AS 'MODULE_PATHNAME', 'verdict_sql_stat_reset'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_stat_reset() IS
+	'Forgets the statistics of all servers and databases; their retry budgets start again.';
+
+REVOKE ALL ON FUNCTION verdict_stat_calls(), verdict_stat_retry_budget(), verdict_stat_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION verdict_stat_calls(), verdict_stat_retry_budget() TO pg_monitor;
+GRANT SELECT ON verdict_stat_calls, verdict_stat_retry_budget TO pg_monitor;
+
+-- end of Statistics
+
+--
 -- Settings helpers
 --
 

@@ -79,7 +79,7 @@ struct verdict_client
 	char *headers; /* constant lines; hold the API key */
 	size_t headers_size;
 	verdict_retry_budget budget; /* without a supervisor's */
-	verdict_arena scratch; /* error bodies, translated payloads */
+	verdict_arena scratch;		 /* error bodies, translated payloads */
 	verdict_call calls[VERDICT_MAX_IN_FLIGHT];
 
 	/* Random bytes, fetched in blocks; the table below draws from them. */

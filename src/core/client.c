@@ -409,7 +409,8 @@ verdict_client_authorize_many(verdict_client *client, verdict_session *session,
 							  verdict_status *status)
 {
 	read_context context = {options, checks, allowed, give_up_at(client, options)};
-	verdict_work work = {count, VERDICT_METHOD_AUTHORIZE, session, prepare_authorize, decode_authorize, &context};
+	verdict_work work = {
+		count, VERDICT_METHOD_AUTHORIZE, session, prepare_authorize, decode_authorize, &context};
 
 	memset(allowed, 0, count * sizeof(*allowed));
 	if (verdict_client_run(client, &work, status))
@@ -537,7 +538,8 @@ verdict_client_list_facts(verdict_client *client, verdict_session *session,
 {
 	query_request request = {pattern, limit, after, after_size};
 	read_context context = {options, &request, rows, give_up_at(client, options)};
-	verdict_work work = {1, VERDICT_METHOD_LIST_FACTS, session, prepare_list_facts, decode_list_facts, &context};
+	verdict_work work = {
+		1, VERDICT_METHOD_LIST_FACTS, session, prepare_list_facts, decode_list_facts, &context};
 
 	*rows = NULL;
 	return verdict_client_run(client, &work, status);
@@ -577,7 +579,8 @@ verdict_client_get_policy(verdict_client *client, verdict_session *session,
 {
 	policy_answer answer = {arena, policy};
 	read_context context = {options, NULL, &answer, give_up_at(client, options)};
-	verdict_work work = {1, VERDICT_METHOD_GET_POLICY, session, prepare_get_policy, decode_get_policy, &context};
+	verdict_work work = {
+		1, VERDICT_METHOD_GET_POLICY, session, prepare_get_policy, decode_get_policy, &context};
 
 	*policy = NULL;
 	return verdict_client_run(client, &work, status);
@@ -605,8 +608,8 @@ translate_payload(verdict_client *client, const mutation_context *mutation, verd
 
 	/* The payload is the caller's own: no bound but memory. */
 	verdict_arena_init(&arena, client->host, SIZE_MAX);
-	message = verdict_message_from_binary(&arena, methods[call->method].request,
-										  mutation->payload, mutation->payload_size, status);
+	message = verdict_message_from_binary(&arena, methods[call->method].request, mutation->payload,
+										  mutation->payload_size, status);
 	succeeded = message != NULL;
 	if (succeeded && !verdict_message_to_json(&call->request, message))
 		succeeded = verdict_status_no_memory(status);

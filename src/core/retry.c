@@ -165,7 +165,8 @@ next_after_503(const verdict_retry_policy *policy, verdict_retry_state *state,
 
 	delay = resend_delay(state, status, jitter);
 	if (delay > VERDICT_503_WAIT_BUDGET_MS - state->waited_ms ||
-		now_us + delay * 1000 >= call_deadline(policy, state) || !budget_take(budget, state, status))
+		now_us + delay * 1000 >= call_deadline(policy, state) ||
+		!budget_take(budget, state, status))
 		return VERDICT_RETRY_STOP;
 
 	state->resends_503++;

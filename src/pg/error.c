@@ -49,6 +49,7 @@ verdict_status_sqlstate(const verdict_status *status)
 			return ERRCODE_QUERY_CANCELED;
 		case VERDICT_CAUSE_TOO_LARGE:
 		case VERDICT_CAUSE_TRUNCATED:
+		case VERDICT_CAUSE_LIMIT:
 			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 		case VERDICT_CAUSE_ANSWER:
 			return ERRCODE_PROTOCOL_VIOLATION;
@@ -93,6 +94,13 @@ status_hint(const verdict_status *status, bool change)
 			return "Ask for less, or raise option \"max_response_bytes\" of the foreign server.";
 		case VERDICT_CAUSE_TRUNCATED:
 			return "Ask a narrower question, so that the answer stays below the instance's cap.";
+		case VERDICT_CAUSE_LIMIT:
+			return change
+					   ? "Make many changes by verdict_batch_facts(), or with "
+						 "verdict.mutation_mode deferred or outbox, which send them together; or "
+						 "raise verdict.statement_call_limit."
+					   : "Ask for all at once, by verdict_list_resources() or verdict_query(), "
+						 "which take one call; or raise verdict.statement_call_limit.";
 		case VERDICT_CAUSE_SESSION:
 			return "Start a fresh session with verdict_new_session(), or read with consistency "
 				   "\"eventual\".";
@@ -203,11 +211,20 @@ report(int elevel, const verdict_status *status, const char *action, bool change
 {
 	const char *hint = status_hint(status, change);
 	bool called = status->request_id[0] != '\0';
+	const char *detail = NULL;
 
+	/* A deadline may be that of statement_timeout: then this has its own words. */
+	if (status->cause == VERDICT_CAUSE_DEADLINE)
+		CHECK_FOR_INTERRUPTS();
+	if (called)
+		detail = status_detail(status, change);
+	else if (status->cause == VERDICT_CAUSE_LIMIT)
+		detail = psprintf("The statement may make %d (verdict.statement_call_limit).",
+						  verdict_setting_statement_call_limit);
 	ereport(elevel,
 			(errcode(verdict_status_sqlstate(status)),
 			 errmsg_internal("could not %s: %s", action, verdict_from_utf8_lossy(status->message)),
-			 called ? errdetail_internal("%s", status_detail(status, change)) : 0,
+			 detail != NULL ? errdetail_internal("%s", detail) : 0,
 			 hint != NULL ? errhint("%s", hint) : 0));
 }
 

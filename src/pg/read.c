@@ -172,7 +172,7 @@ handle_failed_check(const verdict_status *status)
 
 	if (verdict_setting_on_failure != VERDICT_ON_FAILURE_DENY ||
 		status->cause == VERDICT_CAUSE_INTERRUPTED || status->cause == VERDICT_CAUSE_ARGUMENT ||
-		status->cause == VERDICT_CAUSE_MEMORY)
+		status->cause == VERDICT_CAUSE_MEMORY || status->cause == VERDICT_CAUSE_LIMIT)
 		verdict_report_failure(status, action);
 	verdict_warn_failure(status, action);
 }

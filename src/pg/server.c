@@ -31,6 +31,7 @@
 #include "option.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
+#include "supervisor.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
@@ -44,11 +45,12 @@
 
 typedef struct verdict_connection
 {
-	Oid mapping;		   /* hash key: oid of the user mapping */
-	verdict_server server; /* its client is NULL when it is still to be made */
-	bool valid;			   /* server and mapping are as they were */
-	uint64 looked_up;	   /* when, in lookups of this backend */
-	uint32 server_hash;	   /* syscache hashes, for invalidation */
+	Oid mapping;					 /* hash key: oid of the user mapping */
+	verdict_server server;			 /* its client is NULL when it is still to be made */
+	verdict_supervision supervision; /* of its clients */
+	bool valid;						 /* server and mapping are as they were */
+	uint64 looked_up;				 /* when, in lookups of this backend */
+	uint32 server_hash;				 /* syscache hashes, for invalidation */
 	uint32 mapping_hash;
 } verdict_connection;
 
@@ -265,6 +267,8 @@ make_connection(verdict_connection *connection, Oid role, Oid server_oid, bool w
 		{
 			if (options.client.ssl_ca_file != NULL)
 				check_readable(server, options.client.ssl_ca_file);
+			verdict_supervise(&connection->supervision, server_oid, server->servername);
+			options.client.supervisor = &connection->supervision.supervisor;
 			connection->server.client = verdict_client_create(runtime, &options.client, &status);
 		}
 	}

@@ -10,6 +10,7 @@
 
 #include "reconcile_progress.h"
 #include "shared.h"
+#include "statistics.h"
 #include "transaction.h"
 #include "utils/guc.h"
 #include "worker.h"
@@ -54,6 +55,12 @@ char *verdict_setting_idempotency_key = NULL;
 
 /* How long COMMIT waits for the worker. */
 int verdict_setting_commit_wait = 0;
+
+/* A statement that would make more calls fails instead. */
+int verdict_setting_statement_call_limit = 0;
+
+/* What an administrator wants to read of in the server's log. */
+int verdict_setting_log_min_call_duration = -1;
 
 #define COMMITTED_REVISION "verdict.committed_revision"
 static char *committed_revision = NULL;
@@ -205,6 +212,15 @@ _PG_init(void)
 		"verdict.on_failure", "What a check does when the instance gives no answer.",
 		"error: it fails; deny: it warns and answers false.", &verdict_setting_on_failure,
 		VERDICT_ON_FAILURE_ERROR, on_failures, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"verdict.statement_call_limit", "The most calls of Verdict that one statement may make.",
+		"0: as many as it wants. Beyond it the statement fails.",
+		&verdict_setting_statement_call_limit, 0, 0, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"verdict.log_min_call_duration", "The calls of Verdict that the server's log tells of.",
+		"Those that took at least as long; 0: all, -1: none. No facts are logged.",
+		&verdict_setting_log_min_call_duration, -1, -1, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
+		NULL);
 	DefineCustomStringVariable(
 		"verdict.idempotency_key", "The application's key for the changes of this transaction.",
 		"Changes made once under a key are not made again; empty for none.",
@@ -217,4 +233,5 @@ _PG_init(void)
 	verdict_launcher_register();
 	verdict_hook_init();
 	verdict_reconcile_progress_init();
+	verdict_statistics_init();
 }

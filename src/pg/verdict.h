@@ -54,6 +54,11 @@ extern int verdict_setting_commit_wait;	  /* verdict.commit_wait, milliseconds *
 extern int verdict_setting_session_scope; /* verdict_session_scope */
 extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
 
+extern int verdict_setting_statement_call_limit; /* 0 for none */
+
+/* Milliseconds; -1 for never. */
+extern int verdict_setting_log_min_call_duration;
+
 /* verdict.idempotency_key; "" for none. */
 extern char *verdict_setting_idempotency_key;
 

@@ -104,17 +104,18 @@ keep_error(MemoryContext context)
 	MemoryContextSwitchTo(context);
 }
 
-static void
-host_log(void *context, verdict_log_level level, const char *message)
+void
+verdict_wait_log(int elevel, const char *message)
 {
-	int elevel = level == VERDICT_LOG_WARNING ? LOG : DEBUG1;
 	MemoryContext caller = CurrentMemoryContext;
+	uint32 holdoff = InterruptHoldoffCount;
 
-	(void) context;
 	if (!message_level_is_interesting(elevel))
 		return;
 	PG_TRY();
 	{
+		/* ereport() looks for interrupts; one that it raised would be lost below. */
+		HOLD_INTERRUPTS();
 		ereport(elevel,
 				(errmsg_internal("verdict: %s", message), errhidestmt(true), errhidecontext(true)));
 	}
@@ -125,6 +126,14 @@ host_log(void *context, verdict_log_level level, const char *message)
 		FlushErrorState();
 	}
 	PG_END_TRY();
+	InterruptHoldoffCount = holdoff;
+}
+
+static void
+host_log(void *context, verdict_log_level level, const char *message)
+{
+	(void) context;
+	verdict_wait_log(level == VERDICT_LOG_WARNING ? LOG : DEBUG1, message);
 }
 
 /*

@@ -12,6 +12,13 @@
 extern const verdict_host *verdict_backend_host(void);
 
 /*
+ * Writes a line to the server's log, or wherever "elevel" (below ERROR) says, while
+ * core frames are on the stack: without the statement, which may hold facts, and
+ * without raising.  An interrupt stays pending.
+ */
+extern void verdict_wait_log(int elevel, const char *message);
+
+/*
  * To be called after the core returned VERDICT_CAUSE_INTERRUPTED: runs
  * CHECK_FOR_INTERRUPTS(), re-raises what an interrupt raised during the wait,
  * and, if neither ends the statement, raises 57014 itself.

@@ -209,11 +209,11 @@ $instance->call('SetPolicy', { policy => 'allow(user, "read", doc) if viewer(use
 $instance->call('InsertFact', { fact => VerdictDev::fact_of('viewer', 'User:alice', "Document:$_") }) for 1 .. 3;
 my $session = PsqlSession->new($node, 'postgres', 'SET client_min_messages = error');
 
-# Uses a server by a new client: no connection yet, no retry taken from its budget.
+# Uses a server by a new client, with no connection yet and a fresh retry budget.
 sub use_anew
 {
 	my ($server, $on_failure) = @_;
-	$session->must("ALTER SERVER $server OPTIONS (SET max_response_bytes '1000000'); SET verdict.server = $server; "
+	$session->must("ALTER SERVER $server OPTIONS (SET max_response_bytes '1000000'); SELECT verdict_stat_reset(); SET verdict.server = $server; "
 		  . 'SET verdict.on_failure = ' . ($on_failure // 'error'));
 	return;
 }
