@@ -67,14 +67,20 @@ SELECT o AS options, pg_temp.server($$instance_url 'http://localhost', $$ || o) 
 	$$retry_owner 'none', retry_http_503 'true'$$,
 	$$retry_owner 'mesh', retry_http_503 'off'$$,
 	$$ssl_ca_file '/etc/ssl/some.pem'$$,
-	$$ssl_ca_file 'some.pem'$$
+	$$ssl_ca_file 'some.pem'$$,
+	$$mutation_attempt_timeout_ms '30000'$$,
+	$$mutation_attempt_timeout_ms '30001'$$,
+	$$mutation_attempt_timeout_ms '500', mutation_overall_timeout_ms '499'$$,
+	$$mutation_attempt_timeout_ms '500', mutation_overall_timeout_ms '500'$$,
+	$$mutation_overall_timeout_ms '500'$$
 ]) AS o;
+SELECT pg_temp.server($$instance_url 'https://localhost', ssl_ca_file '/etc/ssl/some.pem'$$);
 SELECT pg_temp.server($$instance_url 'https://localhost', http_version '2'$$);
 
 -- Numbers: both ends of every range, and what is no number.
 SELECT format('%s %L', o, v) AS option,
 	pg_temp.server(format('instance_url %L, %s %L', 'http://localhost', o, v)) AS result
-FROM unnest(ARRAY['mutation_attempt_timeout_ms', 'mutation_overall_timeout_ms', 'read_timeout_ms']) AS o,
+FROM unnest(ARRAY['mutation_overall_timeout_ms', 'read_timeout_ms', $$mutation_overall_timeout_ms '55000', mutation_attempt_timeout_ms$$]) AS o,
 	unnest(ARRAY['0', '1', '55000', '55001']) AS v;
 SELECT v AS max_response_bytes,
 	pg_temp.server(format('instance_url %L, max_response_bytes %L', 'http://localhost', v)) AS result

@@ -55,11 +55,13 @@ SELECT verdict_authorize_many('User:alice', 'read', ARRAY['Document:1', 'Documen
 SELECT * FROM pg_temp.calls();
 SELECT verdict_authorize_many('User:alice', 'read', ARRAY['Document:1', 'Document:2', 'Document:3']::verdict_identity[]);
 -- What a function calls counts for the statement that called it; each statement begins anew.
+SET client_min_messages = error;
 DO $$BEGIN
 	FOR n IN 1 .. 4 LOOP
 		PERFORM verdict_insert_fact('viewer', verdict_identity('User', 'bob'), verdict_identity('Document', n));
 	END LOOP;
 END$$;
+RESET client_min_messages;
 SELECT verdict_authorize('User:alice', 'read', 'Document:1');
 -- The way out.
 SELECT verdict_batch_facts(ARRAY(SELECT verdict_fact('viewer', verdict_identity('User', 'bob'), verdict_identity('Document', n)) FROM generate_series(1, 10) n));

@@ -284,6 +284,36 @@ options_init(verdict_server_options *options)
 	options->batch_size = BATCH_SIZE_DEFAULT;
 }
 
+/* Refuses options that could do nothing beside the others. */
+static void
+check_effects(List *list, const verdict_server_options *options)
+{
+	bool secure = pg_strncasecmp(options->client.instance_url, "https:", 6) == 0;
+
+	if (options->client.http_version == VERDICT_HTTP_2 && !secure)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("http_version 2 needs an https instance_url"),
+						errdetail("HTTP/2 is agreed on by TLS.")));
+	if (options->client.ssl_ca_file != NULL && !secure)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("ssl_ca_file needs an https instance_url"),
+						errdetail("Without TLS there is no certificate to check.")));
+	if (options->client.retry_owner != VERDICT_RETRY_CLIENT && options->client.retry_http_503 &&
+		list_has(list, "retry_http_503"))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("retry_http_503 needs retry_owner \"client\""),
+						errdetail("With any other owner this client sends every call once.")));
+	if (options->client.mutation_attempt_timeout_ms > options->client.mutation_overall_timeout_ms &&
+		list_has(list, "mutation_attempt_timeout_ms"))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("mutation_attempt_timeout_ms must not be larger than "
+							   "mutation_overall_timeout_ms"),
+						errdetail("A change ends after %d ms, before an attempt of %d ms could.",
+								  options->client.mutation_overall_timeout_ms,
+								  options->client.mutation_attempt_timeout_ms),
+						errhint("Raise mutation_overall_timeout_ms as well.")));
+}
+
 /* The options of a server, and what they mean together. */
 static void
 read_server(List *list, verdict_server_options *options)
@@ -296,19 +326,9 @@ read_server(List *list, verdict_server_options *options)
 						errmsg("option \"instance_url\" is required"),
 						errhint("CREATE SERVER ... FOREIGN DATA WRAPPER verdict OPTIONS "
 								"(instance_url 'https://...').")));
-	if (options->client.http_version == VERDICT_HTTP_2 &&
-		pg_strncasecmp(options->client.instance_url, "https:", 6) != 0)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						errmsg("http_version 2 needs an https instance_url"),
-						errdetail("HTTP/2 is agreed on by TLS.")));
+	check_effects(list, options);
 	if (options->client.retry_owner != VERDICT_RETRY_CLIENT)
-	{
-		if (options->client.retry_http_503 && list_has(list, "retry_http_503"))
-			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-							errmsg("retry_http_503 needs retry_owner \"client\""),
-							errdetail("With any other owner this client sends every call once.")));
 		options->client.retry_http_503 = false;
-	}
 }
 
 void
