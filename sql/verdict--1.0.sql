@@ -301,12 +301,33 @@ COMMENT ON FUNCTION verdict_fact(text, "any") IS
 -- and low enough not to carry a statement over jit_above_cost for nothing.
 --
 
+-- The planner rewrites verdict_authorize(actor, action, verdict_identity('Type', id)) to
+-- verdict_authorize_id(actor, action, 'Type', id).
+CREATE FUNCTION verdict_authorize_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_support'
+	LANGUAGE C STRICT;
 CREATE FUNCTION verdict_authorize(actor verdict_identity, action text,
 		resource verdict_identity, consistency text DEFAULT NULL) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10
+	SUPPORT verdict_authorize_support;
 COMMENT ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) IS
-	'Whether the policy allows the actor to do the action with the resource. Errors: 22004 for a NULL argument, 22023 for an empty action or an unknown consistency, and those of the connection and the instance; with verdict.on_failure = deny the latter are a warning and the answer is false.';
+	'Whether the policy allows the actor to do the action with the resource; NULL for a NULL actor, without asking. Answers are remembered for the statement (under REPEATABLE READ and SERIALIZABLE for the transaction, unless the consistency is authoritative), until the session changes something or observes a newer revision; after a few resources of one type a list of all that are allowed is fetched, unless verdict.prefetch is off. Errors: 22004 for any other NULL argument but the consistency, 22023 for an empty action or an unknown consistency, and those of the connection and the instance; with verdict.on_failure = deny the latter are a warning and the answer is false.';
+
+CREATE FUNCTION verdict_authorize_id(actor verdict_identity, action text, resource_type text,
+		id anyelement, consistency text DEFAULT NULL) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_id'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10;
+COMMENT ON FUNCTION verdict_authorize_id(verdict_identity, text, text, anyelement, text) IS
+	'verdict_authorize(actor, action, verdict_identity(resource_type, id), consistency) for an id of type smallint, integer, bigint, uuid or text, without making the identity; the planner rewrites the one to the other. Errors: those of both, and 0A000 for an id of another type.';
+
+CREATE FUNCTION verdict_stat_decisions(OUT remembered bigint, OUT single_checks bigint,
+		OUT lists bigint, OUT lists_cut bigint, OUT lists_refused bigint,
+		OUT resources_listed bigint, OUT forgotten bigint) RETURNS record
+	AS 'MODULE_PATHNAME', 'verdict_sql_stat_decisions'
+	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION verdict_stat_decisions() IS
+	'How the checks of this backend were answered since it began: from what was remembered; by single checks; by lists, how many of them were cut or could not be had, and how many resources they held; how often something remembered was forgotten before its statement ended.';
 
 CREATE FUNCTION verdict_authorize_many(actor verdict_identity, action text,
 		resources verdict_identity[], consistency text DEFAULT NULL) RETURNS boolean[]
@@ -693,6 +714,6 @@ CREATE FUNCTION verdict_actor() RETURNS verdict_identity
 	AS 'MODULE_PATHNAME', 'verdict_sql_actor'
 	LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION verdict_actor() IS
-	'The identity of the setting verdict.actor, for policies such as USING (verdict_authorize(verdict_actor(), ...)). Errors: 55000 when it is not set; 22023 when it is no identity.';
+	'The identity of the setting verdict.actor, for policies such as USING (verdict_authorize(verdict_actor(), ...)); NULL when it is not set. Errors: 22023 when it is no identity.';
 
 -- end of Settings helpers

@@ -15,6 +15,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "decision.h"
 #include "error.h"
 #include "ledger.h"
 #include "memory.h"
@@ -121,6 +122,7 @@ send_batch(change_batch *batch)
 	verdict_status status;
 
 	batch->entry->direct = true;
+	verdict_decisions_forget();
 	if (!verdict_client_mutate(server->client, session, batch->method, batch->payload,
 							   batch->payload_size, batch->key, 0, &changed, &status))
 	{

@@ -128,6 +128,16 @@ verdict_wait_set_create(int size)
 #endif
 }
 
+/* The parameters of ExecutorRun(), and how they are handed on. */
+#if PG_VERSION_NUM >= 180000
+#define VERDICT_RUN_PARAMETERS QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define VERDICT_RUN_ARGUMENTS queryDesc, direction, count
+#else
+#define VERDICT_RUN_PARAMETERS                                                                     \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define VERDICT_RUN_ARGUMENTS queryDesc, direction, count, execute_once
+#endif
+
 /* What pg_stat_activity shows; before 17 an extension has no names of its own. */
 static inline uint32
 verdict_wait_event_new(const char *name)

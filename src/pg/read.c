@@ -1,10 +1,10 @@
 /*
  * read.c
- *		Checks and the policy, and what all functions that read share.
+ *		The policy, and what all functions that read share.
  *
  * An answer is what the core returned with success, or an error is raised.  The
  * one exception is verdict.on_failure = deny, which turns the failure of a check
- * into false; nothing turns it into true.
+ * into false (decision_ask.c); nothing turns it into true.
  *
  * No function is strict: NULL where it means nothing is an error and not a NULL
  * that a policy could take for something else.
@@ -27,8 +27,6 @@
 #include "server.h"
 #include "transaction.h"
 
-PG_FUNCTION_INFO_V1(verdict_sql_authorize);
-PG_FUNCTION_INFO_V1(verdict_sql_authorize_many);
 PG_FUNCTION_INFO_V1(verdict_sql_get_policy);
 
 void
@@ -65,12 +63,18 @@ verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 
 	if (!PG_ARGISNULL(number))
 	{
-		char *name = text_to_cstring(PG_GETARG_TEXT_PP(number));
+		struct varlena *name = PG_GETARG_VARLENA_PP(number);
+		char word[16]; /* longer than any of the three */
+		size_t size = VARSIZE_ANY_EXHDR(name);
 
-		if (!verdict_consistency_parse(name, &consistency))
+		/* Without an allocation, as it is read once a row. */
+		memcpy(word, VARDATA_ANY(name), Min(size, sizeof(word) - 1));
+		word[Min(size, sizeof(word) - 1)] = '\0';
+		if (strlen(word) != size || !verdict_consistency_parse(word, &consistency))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("unrecognized consistency: \"%s\"", name),
+					 errmsg("unrecognized consistency: \"%s\"",
+							text_to_cstring(PG_GETARG_TEXT_PP(number))),
 					 errhint("Valid values are \"session\", \"eventual\" and \"authoritative\".")));
 	}
 	return consistency;
@@ -157,110 +161,6 @@ verdict_begin_set(FunctionCallInfo fcinfo, TupleDesc descriptor)
 	result->setDesc = CreateTupleDescCopy(descriptor);
 	MemoryContextSwitchTo(caller);
 	return result->setResult;
-}
-
-/*
- * What to do about a check that got no answer: returns when the answer is to be
- * "no" by verdict.on_failure = deny, else raises.  That setting is for instances
- * and networks that fail.  An interrupt has to end the statement, and a wrong
- * argument or exhausted memory is nothing that a "no" would answer.
- */
-static void
-handle_failed_check(const verdict_status *status)
-{
-	static const char *const action = "check authorization";
-
-	if (verdict_setting_on_failure != VERDICT_ON_FAILURE_DENY ||
-		status->cause == VERDICT_CAUSE_INTERRUPTED || status->cause == VERDICT_CAUSE_ARGUMENT ||
-		status->cause == VERDICT_CAUSE_MEMORY || status->cause == VERDICT_CAUSE_LIMIT)
-		verdict_report_failure(status, action);
-	verdict_warn_failure(status, action);
-}
-
-Datum
-verdict_sql_authorize(PG_FUNCTION_ARGS)
-{
-	verdict_read read;
-	verdict_check check;
-	verdict_status status;
-	bool allowed = false;
-	bool answered;
-
-	verdict_require_argument(fcinfo, 0, "actor");
-	verdict_require_argument(fcinfo, 1, "action");
-	verdict_require_argument(fcinfo, 2, "resource");
-	check.actor = verdict_identity_from_datum(PG_GETARG_DATUM(0));
-	check.action = verdict_action_argument(fcinfo, 1);
-	check.resource = verdict_identity_from_datum(PG_GETARG_DATUM(2));
-	verdict_read_start(fcinfo, 3, &read);
-
-	answered = verdict_client_authorize(read.client, read.session, &check, &read.options, &allowed,
-										&status);
-	verdict_scope_end(&read, &status);
-	if (!answered)
-	{
-		handle_failed_check(&status);
-		allowed = false;
-	}
-	PG_RETURN_BOOL(allowed);
-}
-
-Datum
-verdict_sql_authorize_many(PG_FUNCTION_ARGS)
-{
-	ArrayType *resources;
-	Datum *elements;
-	bool *nulls;
-	int count;
-	verdict_identity actor;
-	char *action;
-	verdict_check *checks;
-	bool *allowed;
-	Datum *answers;
-	bool answered = true;
-	verdict_read read;
-	verdict_status status;
-
-	verdict_require_argument(fcinfo, 0, "actor");
-	verdict_require_argument(fcinfo, 1, "action");
-	verdict_require_argument(fcinfo, 2, "resources");
-	actor = verdict_identity_from_datum(PG_GETARG_DATUM(0));
-	action = verdict_action_argument(fcinfo, 1);
-	resources = PG_GETARG_ARRAYTYPE_P(2);
-	if (ARR_NDIM(resources) > 1)
-		ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-						errmsg("resources must be an array of one dimension")));
-	deconstruct_array(resources, ARR_ELEMTYPE(resources), -1, false, TYPALIGN_INT, &elements,
-					  &nulls, &count);
-	checks = palloc_extended(Max(count, 1) * sizeof(verdict_check), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < count; i++)
-	{
-		if (nulls[i])
-			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-							errmsg("resource number %d must not be null", i + 1)));
-		checks[i].actor = actor;
-		checks[i].action = action;
-		checks[i].resource = verdict_identity_from_datum(elements[i]);
-	}
-	allowed = palloc0(Max(count, 1) * sizeof(bool));
-	verdict_read_start(fcinfo, 3, &read);
-
-	if (count > 0)
-	{
-		answered = verdict_client_authorize_many(read.client, read.session, checks, count,
-												 &read.options, allowed, &status);
-		verdict_scope_end(&read, &status);
-	}
-	if (!answered)
-	{
-		handle_failed_check(&status);
-		memset(allowed, 0, count * sizeof(bool));
-	}
-
-	answers = palloc_extended(Max(count, 1) * sizeof(Datum), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < count; i++)
-		answers[i] = BoolGetDatum(allowed[i]);
-	PG_RETURN_ARRAYTYPE_P(construct_array(answers, count, BOOLOID, 1, true, TYPALIGN_CHAR));
 }
 
 Datum

@@ -96,32 +96,57 @@ verdict_sql_observe(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/*
- * Never NULL: a policy must not meet "nobody" where it expects somebody, and a
- * pooled connection must not go on as whoever used it before.
- */
-Datum
-verdict_sql_actor(PG_FUNCTION_ARGS)
+/* What one call site of verdict_actor() returned first. */
+typedef struct actor_site
 {
-	const char *actor = verdict_setting_actor;
+	uint64 setting; /* verdict_setting_actor_changes then */
+	Datum actor;
+} actor_site;
+
+static Datum
+make_actor(const char *setting)
+{
 	verdict_arena arena;
 	verdict_identity identity;
 	verdict_status status;
-	char *text;
+	char *text = verdict_to_utf8(setting, (int) strlen(setting));
+	Datum actor;
 
-	if (actor == NULL || actor[0] == '\0')
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						errmsg("verdict.actor is not set"),
-						errhint("Set it to the identity that acts, such as SET LOCAL verdict.actor "
-								"= 'User:alice'.")));
-
-	text = verdict_to_utf8(actor, (int) strlen(actor));
 	verdict_status_init(&status);
 	verdict_arena_init(&arena, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
 	if (!verdict_identity_parse(&arena, text, strlen(text), &identity, &status))
 		verdict_report_bad_text(&status, ERRCODE_INVALID_PARAMETER_VALUE, "verdict.actor");
-	(void) fcinfo;
-	return verdict_identity_to_datum(&identity);
+	actor = verdict_identity_to_datum(&identity);
+	verdict_arena_free(&arena);
+	pfree(text);
+	return actor;
+}
+
+/*
+ * NULL when nobody is set: no check is true for NULL.  A policy calls this for each
+ * row, so the first answer of a call site is kept for it; should the setting
+ * change under it, later ones are made each time, since the first may be in use.
+ */
+Datum
+verdict_sql_actor(PG_FUNCTION_ARGS)
+{
+	actor_site *site = fcinfo->flinfo->fn_extra;
+
+	if (verdict_setting_actor == NULL || verdict_setting_actor[0] == '\0')
+		PG_RETURN_NULL();
+	if (site == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+		site = palloc(sizeof(*site));
+		site->setting = verdict_setting_actor_changes;
+		site->actor = make_actor(verdict_setting_actor);
+		fcinfo->flinfo->fn_extra = site;
+		MemoryContextSwitchTo(caller);
+	}
+	if (site->setting == verdict_setting_actor_changes)
+		return site->actor;
+	return make_actor(verdict_setting_actor);
 }
 
 Datum

@@ -20,6 +20,7 @@
 
 #include "access/xact.h"
 #include "change.h"
+#include "decision.h"
 #include "error.h"
 #include "server.h"
 #include "shared.h"
@@ -135,6 +136,7 @@ verdict_transaction_new_session(const char *id, verdict_consistency consistency)
 	verdict_status_init(&status);
 	if (!verdict_session_init(&fresh, verdict_backend_host(), id, consistency, &status))
 		verdict_report_failure(&status, "start a session");
+	verdict_decisions_forget();
 	/* Whoever remembers what the old one had seen has to notice. */
 	fresh.changes = server->session.changes + 1;
 	server->session = fresh;
@@ -179,6 +181,7 @@ verdict_transaction_enter_level(void)
 	int nesting = GetCurrentTransactionNestLevel();
 
 	used = true;
+	verdict_decisions_forget();
 	if (levels == NULL || levels->nesting < nesting)
 	{
 		sent_level *level = MemoryContextAllocZero(TopTransactionContext, sizeof(sent_level));

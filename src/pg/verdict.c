@@ -8,7 +8,9 @@
  */
 #include "verdict.h"
 
+#include "decision.h"
 #include "reconcile_progress.h"
+#include "running.h"
 #include "shared.h"
 #include "statistics.h"
 #include "transaction.h"
@@ -37,6 +39,7 @@ int verdict_setting_mutation_mode = VERDICT_MODE_DEFERRED;
  * proves nothing by itself, whoever may write SQL may set it.
  */
 char *verdict_setting_actor = NULL;
+uint64 verdict_setting_actor_changes = 0;
 
 /* A revision of another session, to start this transaction's session from. */
 char *verdict_setting_revision = NULL;
@@ -64,6 +67,9 @@ int verdict_setting_log_min_call_duration = -1;
 
 #define COMMITTED_REVISION "verdict.committed_revision"
 static char *committed_revision = NULL;
+
+/* Whether a list may be asked for in place of many single checks. */
+bool verdict_setting_prefetch = true;
 
 static const struct config_enum_entry consistencies[] = {
 	{"session", VERDICT_CONSISTENCY_SESSION, false},
@@ -112,6 +118,14 @@ check_actor(char **value, void **extra, GucSource source)
 		return false;
 	}
 	return true;
+}
+
+static void
+assign_actor(const char *value, void *extra)
+{
+	(void) value;
+	(void) extra;
+	verdict_setting_actor_changes++;
 }
 
 static bool
@@ -196,7 +210,7 @@ _PG_init(void)
 		GUC_REPORT | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, NULL, NULL, NULL);
 	DefineCustomStringVariable("verdict.actor", "The identity that verdict_actor() returns.",
 							   "Such as User:alice; empty for none.", &verdict_setting_actor, "",
-							   PGC_USERSET, 0, check_actor, NULL, NULL);
+							   PGC_USERSET, 0, check_actor, assign_actor, NULL);
 	DefineCustomStringVariable(
 		"verdict.revision", "The revision that a transaction's session starts from.",
 		"What verdict_revision() has returned in another session; empty for none.",
@@ -226,6 +240,10 @@ _PG_init(void)
 		"Changes made once under a key are not made again; empty for none.",
 		&verdict_setting_idempotency_key, "", PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
 		check_idempotency_key, NULL, NULL);
+	DefineCustomBoolVariable("verdict.prefetch",
+							 "Asks for the list of what is allowed in place of many single checks.",
+							 "Off: each resource is checked by a call of its own.",
+							 &verdict_setting_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("verdict");
 
 	verdict_transaction_init();
@@ -234,4 +252,6 @@ _PG_init(void)
 	verdict_hook_init();
 	verdict_reconcile_progress_init();
 	verdict_statistics_init();
+	verdict_running_init();
+	verdict_decision_init();
 }

@@ -53,6 +53,10 @@ extern char *verdict_setting_revision;	  /* verdict.revision */
 extern int verdict_setting_commit_wait;	  /* verdict.commit_wait, milliseconds */
 extern int verdict_setting_session_scope; /* verdict_session_scope */
 extern int verdict_setting_on_failure;	  /* verdict_on_failure_action */
+extern bool verdict_setting_prefetch;	  /* verdict.prefetch */
+
+/* Grows when verdict.actor may have changed. */
+extern uint64 verdict_setting_actor_changes;
 
 extern int verdict_setting_statement_call_limit; /* 0 for none */
 
