@@ -70,11 +70,11 @@ WHERE pg_proc.oid = objid AND pg_depend.classid = 'pg_proc'::regclass AND refobj
   AND proname NOT LIKE '%validator'
 END
 is_deeply([ sort keys %named ], [ sort keys %there ], 'the functions are those that have a comment');
-is($node->safe_psql('postgres', <<'END'), '', '... and every other function supports a type, an operator or the wrapper');
+is($node->safe_psql('postgres', <<'END'), '', '... and every other function supports a type, an operator, the planner or the wrapper');
 SELECT proname FROM pg_proc, pg_depend, pg_extension
 WHERE pg_proc.oid = objid AND pg_depend.classid = 'pg_proc'::regclass AND refobjid = pg_extension.oid
   AND deptype = 'e' AND extname = 'verdict' AND obj_description(pg_proc.oid, 'pg_proc') IS NULL
-  AND proname !~ '_(in|out|recv|send|lt|le|eq|ne|ge|gt|cmp|sortsupport|hash|hash_extended|validator)$'
+  AND proname !~ '_(in|out|recv|send|lt|le|eq|ne|ge|gt|cmp|sortsupport|hash|hash_extended|validator|support)$'
 END
 
 # Options.
