@@ -27,6 +27,7 @@
 #include "fact.h"
 #include "funcapi.h"
 #include "identity.h"
+#include "memory.h"
 #include "miscadmin.h"
 #include "read.h"
 #include "server.h"
@@ -247,19 +248,6 @@ compare(verdict_reconcile *call, Tuplestorestate *result, TupleDesc descriptor, 
 }
 
 static void
-send_batch(verdict_reconcile *call, const verdict_change *changes, int count)
-{
-	uint32 changed;
-
-	if (count == 0)
-		return;
-	(void) verdict_change_facts(call->role, changes, count, &changed);
-	call->progress.repaired += count;
-	call->progress.batches_sent++;
-	verdict_reconcile_progress_report(call->place, &call->progress);
-}
-
-static void
 say_how_far(void *argument)
 {
 	const verdict_reconcile *call = argument;
@@ -269,49 +257,93 @@ say_how_far(void *argument)
 			   (unsigned long long) call->progress.differences);
 }
 
-/* Sends what the result lists. */
+/* The batch that a repair is making, encoded. */
+typedef struct repair_batch
+{
+	verdict_buffer elements;
+	uint32 *sizes; /* of each element */
+	int count;
+	MemoryContext context; /* of both */
+	MemoryContext scratch; /* reset after each fact and each batch */
+} repair_batch;
+
+static void
+begin_repair(repair_batch *batch, int batch_size)
+{
+	batch->context =
+		AllocSetContextCreate(CurrentMemoryContext, "verdict repair", ALLOCSET_DEFAULT_SIZES);
+	batch->scratch =
+		AllocSetContextCreate(batch->context, "verdict repaired fact", ALLOCSET_DEFAULT_SIZES);
+	verdict_buffer_init(&batch->elements, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	batch->sizes = MemoryContextAlloc(batch->context, batch_size * sizeof(uint32));
+	batch->count = 0;
+}
+
+static void
+add_change(repair_batch *batch, bool insert, Datum fact)
+{
+	MemoryContext caller = MemoryContextSwitchTo(batch->scratch);
+	size_t before = batch->elements.size;
+	verdict_buffer bare;
+	verdict_status status;
+	bool encoded;
+
+	verdict_status_init(&status);
+	verdict_buffer_init(&bare, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
+	encoded = verdict_encode_bare_fact(&bare, verdict_fact_from_datum(fact), &status);
+	MemoryContextSwitchTo(batch->context);
+	if (!encoded ||
+		!verdict_encode_change(&batch->elements, insert, bare.bytes, bare.size, &status))
+		verdict_report_change_failure(&status, "change the facts");
+	batch->sizes[batch->count++] = (uint32) (batch->elements.size - before);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(batch->scratch);
+}
+
+static void
+send_batch(verdict_reconcile *call, repair_batch *batch)
+{
+	MemoryContext caller = MemoryContextSwitchTo(batch->scratch);
+
+	verdict_change_elements(call->role, batch->elements.bytes, batch->sizes, batch->count);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(batch->scratch);
+	call->progress.repaired += batch->count;
+	call->progress.batches_sent++;
+	verdict_reconcile_progress_report(call->place, &call->progress);
+	verdict_buffer_reset(&batch->elements);
+	batch->count = 0;
+}
+
+/* Sends what the result lists, of which there is something. */
 static void
 repair_all(verdict_reconcile *call, Tuplestorestate *result, TupleDesc descriptor, int batch_size)
 {
-	MemoryContext batch_context =
-		AllocSetContextCreate(CurrentMemoryContext, "verdict repair", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = CurrentMemoryContext;
-	verdict_change *changes = palloc(batch_size * sizeof(verdict_change));
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(descriptor, &TTSOpsMinimalTuple);
-	batch_meter meter = {batch_size, 0, 0};
 	ErrorContextCallback context = {error_context_stack, say_how_far, call};
-	int count = 0;
+	batch_meter meter = {batch_size, 0, 0};
+	repair_batch batch;
 
 	error_context_stack = &context;
+	begin_repair(&batch, batch_size);
 	while (tuplestore_gettupleslot(result, true, false, slot))
 	{
-		struct varlena *fact;
+		Datum fact;
 		text *difference;
 
 		CHECK_FOR_INTERRUPTS();
-		MemoryContextSwitchTo(batch_context);
 		slot_getallattrs(slot);
-		fact = PG_DETOAST_DATUM_PACKED(slot->tts_values[COLUMN_FACT]);
+		fact = slot->tts_values[COLUMN_FACT];
 		difference = DatumGetTextPP(slot->tts_values[COLUMN_DIFFERENCE]);
-		if (batch_is_full(&meter, VARSIZE_ANY_EXHDR(fact)))
-		{
-			send_batch(call, changes, count);
-			MemoryContextReset(batch_context);
-			count = 0;
-		}
-		changes[count].insert = VARDATA_ANY(difference)[0] == 'm';
-		changes[count].fact = *verdict_fact_from_datum(PointerGetDatum(fact));
-		count++;
-		MemoryContextSwitchTo(caller);
+		if (batch_is_full(&meter, VARSIZE_ANY_EXHDR(DatumGetPointer(fact))))
+			send_batch(call, &batch);
+		add_change(&batch, VARDATA_ANY(difference)[0] == 'm', fact);
 	}
-	MemoryContextSwitchTo(batch_context);
-	send_batch(call, changes, count);
-	MemoryContextSwitchTo(caller);
+	send_batch(call, &batch);
 	error_context_stack = context.previous;
 	tuplestore_rescan(result);
 	ExecDropSingleTupleTableSlot(slot);
-	pfree(changes);
-	MemoryContextDelete(batch_context);
+	MemoryContextDelete(batch.context);
 }
 
 static void
