@@ -4,7 +4,8 @@
  *
  * Invariants
  *	- A command that needs a database without users gets it without the worker, and
- *	  the worker comes back when the command ends, however it ends.
+ *	  the worker comes back when its transaction ends, however it ends: before that
+ *	  nobody else sees what it did.
  *	- Nothing here decides whether a command may run; but only for somebody whom it
  *	  could be allowed to is a worker ended.
  */
@@ -22,7 +23,8 @@
 #include "worker.h"
 
 static ProcessUtility_hook_type previous_utility = NULL;
-static bool kick_at_commit = false;
+static bool wake_at_commit = false;
+static bool let_back_at_end = false;
 
 /* The template of CREATE DATABASE, by default template1. */
 static const char *
@@ -112,21 +114,25 @@ static void
 transaction_ended(XactEvent event, void *argument)
 {
 	(void) argument;
-	if (event == XACT_EVENT_COMMIT && kick_at_commit)
-		verdict_shared_kick();
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
-		kick_at_commit = false;
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+	if (wake_at_commit && event == XACT_EVENT_COMMIT)
+		verdict_shared_wake();
+	if (let_back_at_end)
+		verdict_shared_let_back();
+	wake_at_commit = false;
+	let_back_at_end = false;
 }
 
+/* Only backends that run such a command are told of the ends of transactions. */
 static void
-remember_kick(void)
+listen_to_end(void)
 {
 	static bool registered = false;
 
 	if (!registered)
 		RegisterXactCallback(transaction_ended, NULL);
 	registered = true;
-	kick_at_commit = true;
 }
 
 static void
@@ -155,26 +161,19 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 
 	if (OidIsValid(database))
 	{
-		PG_TRY();
-		{
-			verdict_shared_keep_away(database);
-			run_utility(statement, text, read_only_tree, context, parameters, environment,
-						destination, completion);
-		}
-		PG_FINALLY();
-		{
-			verdict_shared_let_back(database);
-		}
-		PG_END_TRY();
+		listen_to_end();
+		let_back_at_end = true;
+		verdict_shared_keep_away(database);
 	}
-	else
-		run_utility(statement, text, read_only_tree, context, parameters, environment, destination,
-					completion);
-
+	run_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+				completion);
 	if (prepared)
-		verdict_shared_kick();
+		verdict_shared_wake();
 	if (drops)
-		remember_kick();
+	{
+		listen_to_end();
+		wake_at_commit = true;
+	}
 }
 
 void

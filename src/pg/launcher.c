@@ -41,7 +41,7 @@ extern PGDLLEXPORT void verdict_launcher_main(Datum argument) pg_attribute_noret
 #define AT_ONCE 64			  /* vacancies looked at together */
 #define RESTART_MIN_MS 1000	  /* between two starts in one database */
 #define RESTART_MAX_MS 60000  /* ... when it never lives long */
-#define SOON_MS 10000		  /* a shorter life is short */
+#define SOON_MS 2000		  /* a shorter life is short */
 #define NO_SLOT_RETRY_MS 5000 /* when max_worker_processes is used up */
 
 typedef struct start_record
@@ -138,7 +138,8 @@ note_end(start_record *record, TimestampTz now)
 {
 	pfree(record->handle);
 	record->handle = NULL;
-	if (TimestampDifferenceExceeds(record->started, now, SOON_MS))
+	if (verdict_shared_was_dismissed(record->database) ||
+		TimestampDifferenceExceeds(record->started, now, SOON_MS))
 		record->pause_ms = RESTART_MIN_MS;
 	record->due = TimestampTzPlusMilliseconds(record->started, record->pause_ms);
 	record->pause_ms = Min(record->pause_ms * 2, RESTART_MAX_MS);

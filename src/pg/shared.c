@@ -42,8 +42,9 @@
 
 typedef struct database_slot
 {
-	Oid database; /* InvalidOid: free */
-	bool wanted;  /* a worker is to run here */
+	Oid database;	/* InvalidOid: free */
+	bool wanted;	/* a worker is to run here */
+	bool dismissed; /* the last one had nothing to work for */
 	bool foreground;
 	int away;		 /* commands that keep workers away */
 	pid_t deliverer; /* 0: none */
@@ -183,18 +184,35 @@ find_database(Oid database)
 	return -1;
 }
 
-/* The same, made when there is none; -1 when all are taken. */
+/* A slot that nobody uses, or -1. */
+static int
+vacant_database(void)
+{
+	int i = find_database(InvalidOid);
+
+	for (int candidate = 0; i < 0 && candidate < DATABASES; candidate++)
+	{
+		const database_slot *slot = &shared->databases[candidate];
+
+		if (!slot->wanted && slot->deliverer == 0 && slot->away == 0)
+			i = candidate;
+	}
+	return i;
+}
+
+/* The slot of a database, made when there is none; -1 when all are in use. */
 static int
 make_database(Oid database)
 {
 	int i = find_database(database);
 
-	if (i < 0 && (i = find_database(InvalidOid)) >= 0)
+	if (i < 0 && (i = vacant_database()) >= 0)
 	{
 		database_slot *slot = &shared->databases[i];
 
 		slot->database = database;
 		slot->wanted = false;
+		slot->dismissed = false;
 		slot->foreground = false;
 		slot->away = 0;
 		slot->deliverer = 0;
@@ -272,6 +290,20 @@ verdict_shared_kick(void)
 		return;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	kick(MyDatabaseId);
+	LWLockRelease(shared->lock);
+}
+
+void
+verdict_shared_wake(void)
+{
+	int i;
+
+	if (shared == NULL || RecoveryInProgress())
+		return;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	i = find_database(MyDatabaseId);
+	if (i >= 0 && (shared->databases[i].wanted || shared->databases[i].deliverer != 0))
+		kick(MyDatabaseId);
 	LWLockRelease(shared->lock);
 }
 
@@ -572,16 +604,20 @@ verdict_shared_vacancies(Oid *databases, int size)
 }
 
 bool
-verdict_shared_delivered(Oid database)
+verdict_shared_was_dismissed(Oid database)
 {
-	bool delivered;
+	bool dismissed = false;
 	int i;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_database(database);
-	delivered = i >= 0 && shared->databases[i].deliverer != 0;
+	if (i >= 0)
+	{
+		dismissed = shared->databases[i].dismissed;
+		shared->databases[i].dismissed = false;
+	}
 	LWLockRelease(shared->lock);
-	return delivered;
+	return dismissed;
 }
 
 void
@@ -668,7 +704,10 @@ verdict_shared_dismiss(uint64 kicks)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	dismissed = shared->databases[post].kicks == kicks;
 	if (dismissed)
+	{
 		shared->databases[post].wanted = false;
+		shared->databases[post].dismissed = true;
+	}
 	LWLockRelease(shared->lock);
 	return dismissed;
 }
@@ -748,14 +787,14 @@ verdict_shared_answered(uint64 transaction, bool refused)
 /* --------------------------------------------------------------- commands */
 
 void
-verdict_shared_let_back(Oid database)
+verdict_shared_let_back(void)
 {
 	int i;
 
-	if (shared == NULL || !OidIsValid(kept_away) || kept_away != database)
+	if (shared == NULL || !OidIsValid(kept_away))
 		return;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	i = find_database(database);
+	i = find_database(kept_away);
 	if (i >= 0)
 		shared->databases[i].away--;
 	if (shared->launcher != NULL)
@@ -769,7 +808,7 @@ let_back_at_exit(int code, Datum argument)
 {
 	(void) code;
 	(void) argument;
-	verdict_shared_let_back(kept_away);
+	verdict_shared_let_back();
 }
 
 /* Asks the database's worker to end; false when there is none. */
@@ -802,6 +841,8 @@ verdict_shared_keep_away(Oid database)
 		before_shmem_exit(let_back_at_exit, (Datum) 0);
 	registered = true;
 
+	/* One at a time is enough: a transaction that needs several holds them locked. */
+	verdict_shared_let_back();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = make_database(database);
 	if (i >= 0)

@@ -26,8 +26,8 @@ extern void verdict_shared_want(Oid database);
  */
 extern int verdict_shared_vacancies(Oid *databases, int size);
 
-/* Whether somebody delivers in the database now. */
-extern bool verdict_shared_delivered(Oid database);
+/* Whether the database's last worker ended by verdict_shared_dismiss(); forgotten then. */
+extern bool verdict_shared_was_dismissed(Oid database);
 
 /* Drops all that is known of a database that is not there any more. */
 extern void verdict_shared_forget_database(Oid database);
@@ -81,10 +81,12 @@ extern void verdict_shared_answered(uint64 transaction, bool refused);
  * verdict_shared_let_back() or the end of this process.  Waits at most ten seconds.
  */
 extern void verdict_shared_keep_away(Oid database);
-extern void verdict_shared_let_back(Oid database);
+extern void verdict_shared_let_back(void);
 
 /* Wakes this database's worker, or asks for one.  Never raises. */
 extern void verdict_shared_kick(void);
+/* The same only where there is, or ought to be, a worker already. */
+extern void verdict_shared_wake(void);
 
 /* ----------------------------------------------------------- delivering */
 
