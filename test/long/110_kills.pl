@@ -29,6 +29,7 @@ $node->init;
 $node->append_conf('postgresql.conf', <<'END');
 shared_preload_libraries = 'verdict'
 restart_after_crash = on
+log_statement = none
 fsync = off
 max_wal_size = 4GB
 log_min_messages = warning
@@ -80,12 +81,15 @@ sub deferred_work
 sub client
 {
 	my ($number) = @_;
+	my $parent = $$;
 	my $pid = fork;
 	die "fork: $!" unless defined $pid;
 	return $pid if $pid;
 
 	my $stop = 0;
 	local $SIG{TERM} = sub { $stop = 1 };
+	local $SIG{PIPE} = 'IGNORE';
+	open STDERR, '>', '/dev/null';
 	srand($seed + $number);
 	my $session;
 	until ($stop)
@@ -99,7 +103,8 @@ sub client
 			kill 'KILL', $session->{pid} if $session;
 			waitpid $session->{pid}, 0 if $session;
 			$session = undef;
-			sleep 0.02;
+			sleep 0.05;
+			$stop = 1 if getppid() != $parent;
 		};
 	}
 	POSIX::_exit(0);
@@ -143,11 +148,15 @@ while ($done < $kills)
 			last unless `pgrep -f '^postgres: kills' 2>/dev/null` =~ /\d/;
 			sleep 0.02;
 		}
+		# A process that nobody has waited for still has its number.
+		unlink $node->data_dir . '/postmaster.pid';
+		my $started;
 		for (1 .. 100)
 		{
-			last if $node->start(fail_ok => 1);
+			last if $started = $node->start(fail_ok => 1);
 			sleep 0.1;
 		}
+		BAIL_OUT('the postmaster does not start again') unless $started;
 		$killed{postmaster}++;
 		$done++;
 	}
