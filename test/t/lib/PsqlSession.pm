@@ -32,14 +32,35 @@ sub new
 sub ask
 {
 	my ($self, $statements) = @_;
-	my $mark = 'answered ' . ++$self->{number};
+
+	$self->begin($statements);
+	return $self->finish;
+}
+
+# The same in two steps, between which other sessions may run; answers() is the
+# handle that becomes readable when the second need not wait long.
+sub begin
+{
+	my ($self, $statements) = @_;
+
+	$self->{mark} = 'answered ' . ++$self->{number};
+	$self->{statements} = $statements;
+	print { $self->{in} } "$statements;\n\\echo '$self->{mark}' :SQLSTATE :LAST_ERROR_MESSAGE\n";
+	return;
+}
+
+sub answers { return $_[0]{out} }
+
+sub finish
+{
+	my ($self) = @_;
+	my $mark = $self->{mark};
 	my $end = time + $patience;
 	my $text = '';
 
-	print { $self->{in} } "$statements;\n\\echo '$mark' :SQLSTATE :LAST_ERROR_MESSAGE\n";
 	until ($text =~ /^$mark .*\n\z/ms)
 	{
-		die "no answer to: $statements\n$text"
+		die "no answer to: $self->{statements}\n$text"
 		  if !$self->{ready}->can_read($end - time) || !sysread $self->{out}, $text, 65536, length $text;
 	}
 	my ($answer, $state, $error) = $text =~ /^(.*?)\n?^$mark (\w{5}) ?(.*)\n\z/ms;
