@@ -108,6 +108,53 @@ backs_off_from_503(void **state)
 			}
 }
 
+/*
+ * How long a change waits in all when the first two answers are 503, with the
+ * host's random bytes as they are after "seed".  A slow machine makes waits
+ * shorter, never longer: the longest of a few is it.
+ */
+static int64_t
+longest_wait_us(uint64_t seed)
+{
+	int64_t longest = 0;
+	int i;
+
+	for (i = 0; i < 3; i++)
+	{
+		r.support.random_state = seed;
+		rig_client(&r);
+		peer_clear(r.peer);
+		rig_queue(&r, rig_error(&r, 503, NULL, ""));
+		rig_queue(&r, rig_error(&r, 503, NULL, ""));
+		rig_standing(&r, rig_yes(&r, ""));
+		assert_true(call(true));
+		if (r.slept_us > longest)
+			longest = r.slept_us;
+	}
+	return longest;
+}
+
+/* Jitter is drawn from the host's random bytes and nothing else. */
+static void
+waits_by_the_random_bytes_of_the_host(void **state)
+{
+	int64_t least = INT64_MAX;
+	int64_t most = 0;
+	uint64_t seed;
+
+	(void) state;
+	for (seed = 1; seed <= 10; seed++)
+	{
+		int64_t wait = longest_wait_us(seed);
+
+		least = wait < least ? wait : least;
+		most = wait > most ? wait : most;
+	}
+	assert_true(least >= 250000 && most <= 600000);
+	assert_true(most - least > 80000);
+	assert_true(llabs(longest_wait_us(7) - longest_wait_us(7)) < 40000);
+}
+
 /* A 503 is one as soon as its headers are there, whatever becomes of its body. */
 static void
 knows_503_by_its_headers(void **state)
@@ -448,6 +495,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(backs_off_from_503),
+		TEST(waits_by_the_random_bytes_of_the_host),
 		TEST(knows_503_by_its_headers),
 		TEST(keeps_bytes_and_key_over_503),
 		TEST(leaves_503_alone_when_told),

@@ -14,6 +14,8 @@ test_budget_amounts(void **state)
 	(void) state;
 	verdict_retry_budget_init(&budget);
 	assert_int_equal(budget.millitokens, 3000);
+	assert_int_equal(budget.granted, 0);
+	assert_int_equal(budget.refused, 0);
 
 	c.budget = budget;
 	assert_int_equal(next(&c, success()), VERDICT_RETRY_STOP);
@@ -59,6 +61,8 @@ test_budget_too_small(void **state)
 	assert_int_equal(next(&c, lost()), VERDICT_RETRY_STOP);
 	assert_int_equal(c.state.attempt, 1);
 	assert_int_equal(c.budget.millitokens, 999);
+	assert_int_equal(c.budget.refused, 1);
+	assert_true(c.state.refused);
 	assert_false(c.state.retried);
 
 	c = begin(true);
@@ -84,6 +88,41 @@ test_budget_too_small(void **state)
 	c.budget.millitokens = 1000;
 	assert_int_equal(next(&c, lost()), VERDICT_RETRY_ATTEMPT);
 	assert_int_equal(c.budget.millitokens, 0);
+	assert_int_equal(c.budget.granted, 1);
+	assert_int_equal(c.budget.refused, 0);
+	assert_false(c.state.refused);
+}
+
+/* Only what would have been sent again but for the budget counts as refused. */
+static void
+test_budget_refuses_retries_only(void **state)
+{
+	const verdict_status final[] = {
+		failure(VERDICT_PERMISSION_DENIED, VERDICT_CAUSE_REMOTE, false, 403), http_503(6000),
+		failure(VERDICT_UNAVAILABLE, VERDICT_CAUSE_TLS, false, 0)};
+	size_t i;
+	call c;
+
+	(void) state;
+	for (i = 0; i < LENGTH(final); i++)
+	{
+		c = begin(true);
+		c.budget.millitokens = 0;
+		assert_int_equal(next(&c, final[i]), VERDICT_RETRY_STOP);
+		assert_false(c.state.refused);
+		assert_int_equal(c.budget.refused, 0);
+	}
+	/* A read has no second attempt, whatever the budget. */
+	c = begin(false);
+	c.budget.millitokens = 0;
+	assert_int_equal(next(&c, lost()), VERDICT_RETRY_STOP);
+	assert_int_equal(c.budget.refused, 0);
+	/* Nor has any call under another owner. */
+	c = begin(true);
+	c.policy.owner = VERDICT_RETRY_MESH;
+	c.budget.millitokens = 0;
+	assert_int_equal(next(&c, lost()), VERDICT_RETRY_STOP);
+	assert_int_equal(c.budget.refused, 0);
 }
 
 /* Calls of all kinds while every send fails: the load must not grow. */
@@ -113,6 +152,9 @@ test_budget_while_all_fails(void **state)
 		budget = c.budget;
 		sends += in_call;
 	}
+	/* Each of them wanted a second send, but for reads that a fresh connection lost. */
+	assert_int_equal(budget.granted, sends - calls);
+	assert_true(budget.refused > (uint64_t) calls / 2);
 	/* Far within the 10 %: only the reserve was there. */
 	assert_true(sends <= calls + calls / 10 + 3);
 	assert_true(sends <= calls + 3);
@@ -185,6 +227,8 @@ test_budget_ratio(void **state)
 		budget = c.budget;
 	}
 	assert_in_range(extra, 5000, 5003);
+	assert_int_equal(budget.granted, extra);
+	assert_int_equal(budget.refused, 50000 - extra);
 }
 
 /* ---- every course a call can take ---- */
@@ -288,9 +332,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budget_amounts),		   cmocka_unit_test(test_budget_too_small),
-		cmocka_unit_test(test_budget_while_all_fails), cmocka_unit_test(test_budget_at_one_percent),
-		cmocka_unit_test(test_budget_ratio),		   cmocka_unit_test(test_every_course),
+		cmocka_unit_test(test_budget_amounts),
+		cmocka_unit_test(test_budget_too_small),
+		cmocka_unit_test(test_budget_refuses_retries_only),
+		cmocka_unit_test(test_budget_while_all_fails),
+		cmocka_unit_test(test_budget_at_one_percent),
+		cmocka_unit_test(test_budget_ratio),
+		cmocka_unit_test(test_every_course),
 	};
 
 	return cmocka_run_group_tests_name("retry_budget", tests, NULL, NULL);
