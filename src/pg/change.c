@@ -377,6 +377,9 @@ hand_over(verdict_transaction_server *entry, int batch_size, change_batch *batch
 	batch->application_key = application_key();
 	if (verdict_setting_mutation_mode != VERDICT_MODE_IMMEDIATE)
 	{
+		/* A check that is to see this change must not be answered from before it. */
+		if (!entry->outbox)
+			verdict_decisions_forget();
 		verdict_pending_append(&entry->pending, batch->role, batch->method, batch->application_key,
 							   batch->payload, batch->payload_size, batch_size);
 		if (entry->outbox && verdict_pending_is_full(&entry->pending, batch_size))

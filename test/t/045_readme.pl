@@ -37,7 +37,7 @@ my ($out, $errors);
 is($node->psql('postgres', "$example", stdout => \$out, stderr => \$errors, on_error_stop => 1), 0,
 	'the example runs') or diag($errors);
 is($errors, '', '... without a complaint');
-like($out, qr/^\nt\nt\n(User:alice\nUser:bob|User:bob\nUser:alice)\n(1\n2|2\n1)\nRoadmap$/,
+like($out, qr/^\n\nt\n(User:alice\nUser:bob|User:bob\nUser:alice)\n(1\n2|2\n1)\nRoadmap$/,
 	'... and answers as it says');
 
 # A policy that depends on nothing that a user can set.
