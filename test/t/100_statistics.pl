@@ -279,6 +279,14 @@ my ($answers, $to_client) = ('', '');
 $node->psql('postgres', "SET log_statement = none; SET client_min_messages = log; SET verdict.log_min_call_duration = 0; SET verdict.server = first; $check", stdout => \$answers, stderr => \$to_client);
 is("$answers$to_client", 't', 'the line goes to the log alone');
 
+# A line that is written while a cancel is pending does not swallow it.
+$instance->fault('Authorize', { kind => 'stall', ms => 5000 }, times => -1);
+$place = -s $node->logfile;
+is(($backends[0]->ask("SET verdict.log_min_call_duration = 0; SET statement_timeout = '200ms'; $check"))[1], '57014', 'a cancelled call');
+is($backends[0]->error, 'canceling statement due to statement timeout', '... says what it was cancelled by');
+like(slurp_file($node->logfile, $place), qr/slow call: .* Connect code canceled, attempts 1, requests sent 1/, '... and is logged');
+$instance->clear_faults;
+
 # A restart forgets.
 $_->quit for @backends, $viewer, $second, $elsewhere;
 $node->restart;
