@@ -441,11 +441,11 @@ COMMENT ON VIEW verdict_stat_outbox IS
 
 GRANT SELECT ON verdict_outbox_status, verdict_stat_outbox TO pg_monitor;
 
-CREATE PROCEDURE verdict_deliver(INOUT delivered bigint DEFAULT NULL)
+CREATE PROCEDURE verdict_deliver()
 	AS 'MODULE_PATHNAME', 'verdict_sql_deliver'
 	LANGUAGE C;
-COMMENT ON PROCEDURE verdict_deliver(bigint) IS
-	'Delivers the outbox of this database now and says how many batches were answered. Without a worker (shared_preload_libraries) this session sends every batch that can be sent, once, and commits after each; one that fails stays, with a line in the log or a warning. With a worker it wakes it and waits until all that was pending is answered or parked. Errors: 2D000 inside a transaction block or function; 55006 when another session delivers; 25006 during recovery.';
+COMMENT ON PROCEDURE verdict_deliver() IS
+	'Delivers the outbox of this database now and says in a notice how many batches were answered. Without a worker (shared_preload_libraries) this session sends every batch that can be sent, once, and commits after each; one that fails stays, with a line in the log or a warning. With a worker it wakes it and waits until all that was pending is answered or parked. Errors: 2D000 inside a transaction block or function; 55006 when another session delivers; 25006 during recovery.';
 
 CREATE FUNCTION verdict_outbox_resend(id bigint) RETURNS void
 	AS 'MODULE_PATHNAME', 'verdict_sql_outbox_resend'
@@ -459,7 +459,7 @@ CREATE FUNCTION verdict_outbox_drop(id bigint) RETURNS void
 COMMENT ON FUNCTION verdict_outbox_drop(bigint) IS
 	'Gives up a batch of verdict_outbox that is parked or of foreign origin, and what it has claimed in verdict_ledger. Errors: as verdict_outbox_resend().';
 
-REVOKE ALL ON PROCEDURE verdict_deliver(bigint) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE verdict_deliver() FROM PUBLIC;
 REVOKE ALL ON FUNCTION verdict_outbox_resend(bigint), verdict_outbox_drop(bigint) FROM PUBLIC;
 
 -- What has been done under the keys of applications (verdict.idempotency_key).

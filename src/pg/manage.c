@@ -13,13 +13,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/condition_variable.h"
@@ -207,10 +205,7 @@ deliver(void)
 Datum
 verdict_sql_deliver(PG_FUNCTION_ARGS)
 {
-	TupleDesc descriptor;
-	Datum values[1];
-	bool nulls[1] = {false};
-	HeapTuple tuple;
+	int64 delivered;
 
 	if (fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
 		((CallContext *) fcinfo->context)->atomic)
@@ -218,18 +213,13 @@ verdict_sql_deliver(PG_FUNCTION_ARGS)
 						errmsg("verdict_deliver() cannot run inside a transaction block"),
 						errdetail("It commits after each batch.")));
 	PreventCommandDuringRecovery("CALL verdict_deliver()");
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
-		descriptor->natts != lengthof(values))
-		elog(ERROR, "verdict_deliver() is declared in another way than its code expects");
-	descriptor = BlessTupleDesc(descriptor);
-
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	values[0] = Int64GetDatum(deliver());
+	delivered = deliver();
 	SPI_finish();
-
-	tuple = heap_form_tuple(descriptor, values, nulls);
-	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
+	ereport(NOTICE, (errmsg_plural("%lld batch was delivered", "%lld batches were delivered",
+								   (unsigned long) delivered, (long long) delivered)));
+	PG_RETURN_VOID();
 }
 
 /* ------------------------------------------------- rows that nobody sends */

@@ -152,7 +152,7 @@ for my $statement ('SELECT * FROM verdict_outbox', 'DELETE FROM verdict_outbox',
 	'SELECT verdict_outbox_drop(1)', 'CALL verdict_deliver()')
 {
 	$psql->('REVOKE EXECUTE ON FUNCTION verdict_outbox_drop(bigint) FROM PUBLIC');
-	$psql->('REVOKE EXECUTE ON PROCEDURE verdict_deliver(bigint) FROM PUBLIC');
+	$psql->('REVOKE EXECUTE ON PROCEDURE verdict_deliver() FROM PUBLIC');
 	my ($status, undef, $errors) = $node->psql('postgres', "SET ROLE clerk; $statement");
 	like($errors, qr/permission denied/, "$statement: not for everybody");
 }
