@@ -36,6 +36,46 @@ same_term(const verdict_term *a, const verdict_term *b)
 	return false;
 }
 
+/* Changes have an encoder of their own: one payload, whole or put together. */
+static void
+check_changes(verdict_arena *arena, const verdict_fact *fact)
+{
+	verdict_change changes[] = {{true, *fact}, {false, *fact}};
+	verdict_status status;
+	verdict_buffer whole;
+	verdict_buffer parts;
+	verdict_buffer bare;
+	ProtobufCMessage *message;
+	uint8_t *packed;
+
+	verdict_status_init(&status);
+	verdict_buffer_init(&whole, &host, SIZE_MAX);
+	verdict_buffer_init(&parts, &host, SIZE_MAX);
+	verdict_buffer_init(&bare, &host, SIZE_MAX);
+	check(verdict_encode_batch(&whole, VERDICT_WIRE_BINARY, changes, 2, &status));
+	check(verdict_encode_bare_fact(&bare, fact, &status));
+	check(verdict_encode_change(&parts, true, bare.bytes, bare.size, &status));
+	check(verdict_encode_change(&parts, false, bare.bytes, bare.size, &status));
+	check(parts.size == whole.size && memcmp(parts.bytes, whole.bytes, whole.size) == 0);
+
+	/* and the bytes are protobuf-c's */
+	message = verdict_message_from_binary(arena, &verdict__v1__batch_facts_request__descriptor,
+										  (uint8_t *) whole.bytes, whole.size, &status);
+	check(message != NULL && protobuf_c_message_get_packed_size(message) == whole.size);
+	packed = verdict_arena_alloc(arena, whole.size);
+	check(packed != NULL && protobuf_c_message_pack(message, packed) == whole.size);
+	check(memcmp(packed, whole.bytes, whole.size) == 0);
+
+	verdict_buffer_reset(&parts);
+	check(verdict_message_to_json(&parts, message));
+	verdict_buffer_reset(&whole);
+	check(verdict_encode_batch(&whole, VERDICT_WIRE_JSON, changes, 2, &status));
+	check(strcmp(parts.bytes, whole.bytes) == 0);
+	verdict_buffer_free(&whole);
+	verdict_buffer_free(&parts);
+	verdict_buffer_free(&bare);
+}
+
 static void
 check_fact(verdict_arena *arena, const verdict_fact *fact)
 {
@@ -78,6 +118,8 @@ check_fact(verdict_arena *arena, const verdict_fact *fact)
 	verdict_buffer_reset(&bytes);
 	check(verdict_encode_fact(&bytes, VERDICT_WIRE_BINARY, fact, &status) ==
 		  verdict_fact_is_ground(fact));
+	if (verdict_fact_is_ground(fact))
+		check_changes(arena, fact);
 
 	verdict_buffer_free(&text);
 	verdict_buffer_free(&again);
