@@ -72,7 +72,7 @@ pgxs-installcheck: server
 
 # What was fetched for tests stays.
 clean:
-	rm -rf $(filter-out build/majors build/node build/go build/gopath,$(wildcard build/*))
+	rm -rf $(filter-out build/majors build/pgbouncer build/node build/go build/gopath,$(wildcard build/*))
 distclean maintainer-clean:
 	rm -rf build
 

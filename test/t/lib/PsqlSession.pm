@@ -16,11 +16,19 @@ my $patience = 120;
 sub new
 {
 	my ($class, $node, $database, $settings) = @_;
+
+	return $class->at($node->connstr($database), $settings);
+}
+
+# The same by a connection string.
+sub at
+{
+	my ($class, $connection, $settings) = @_;
 	my $self = bless { number => 0, error => '' }, $class;
 
 	open my $nowhere, '>', '/dev/null' or die "/dev/null: $!";
 	$self->{pid} = open3($self->{in}, $self->{out}, '>&' . fileno $nowhere,
-		'psql', '-XAtq', '-d', $node->connstr($database), '-f', '-');
+		'psql', '-XAtq', '-d', $connection, '-f', '-');
 	$self->{in}->autoflush(1);
 	$self->{ready} = IO::Select->new($self->{out});
 	$self->must($settings) if defined $settings;
