@@ -72,6 +72,19 @@ verdict_buffer_append(verdict_buffer *buffer, const void *bytes, size_t size)
 	return true;
 }
 
+char *
+verdict_buffer_extend(verdict_buffer *buffer, size_t size)
+{
+	char *start;
+
+	if (!reserve(buffer, size))
+		return NULL;
+	start = buffer->bytes + buffer->size;
+	buffer->size += size;
+	buffer->bytes[buffer->size] = '\0';
+	return start;
+}
+
 bool
 verdict_buffer_append_string(verdict_buffer *buffer, const char *string)
 {

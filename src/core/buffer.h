@@ -32,6 +32,8 @@ typedef struct verdict_buffer
 extern void verdict_buffer_init(verdict_buffer *buffer, const verdict_host *host, size_t maximum);
 /* Appends; false (and nothing appended) when the state is not OK any more. */
 extern bool verdict_buffer_append(verdict_buffer *buffer, const void *bytes, size_t size);
+/* Appends "size" bytes that the caller writes, and returns where; NULL as append() fails. */
+extern char *verdict_buffer_extend(verdict_buffer *buffer, size_t size);
 extern bool verdict_buffer_append_string(verdict_buffer *buffer, const char *string);
 extern bool verdict_buffer_printf(verdict_buffer *buffer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -15,8 +15,6 @@
 #define WIRE_VARINT 0
 #define WIRE_LENGTH 2
 
-#define LONGEST_VARINT 10
-
 /* The fields of a message in the order of verdict.proto, which numbers them in that order. */
 #define FIELD(message, index) (verdict__v1__##message##__descriptor.fields[index].id)
 #define BATCH_CHANGES FIELD(batch_facts_request, 0)
@@ -35,35 +33,29 @@ varint_size(uint64_t number)
 	return size;
 }
 
-static size_t
-write_varint(uint8_t *bytes, uint64_t number)
+/* Everything below that writes returns where the next byte goes. */
+static uint8_t *
+put_varint(uint8_t *to, uint64_t number)
 {
-	size_t size = 0;
-
 	for (; number >= 0x80; number >>= 7)
-		bytes[size++] = (uint8_t) (number | 0x80);
-	bytes[size++] = (uint8_t) number;
-	return size;
+		*to++ = (uint8_t) (number | 0x80);
+	*to++ = (uint8_t) number;
+	return to;
 }
 
 /* The tag of a field, and the number behind it: a value or a length. */
-static void
-put_header(verdict_buffer *out, uint32_t field, unsigned wire, uint64_t number)
+static uint8_t *
+put_header(uint8_t *to, uint32_t field, unsigned wire, uint64_t number)
 {
-	uint8_t bytes[2 * LONGEST_VARINT];
-	size_t size = write_varint(bytes, (uint64_t) field << 3 | wire);
-
-	size += write_varint(bytes + size, number);
-	verdict_buffer_append(out, bytes, size);
+	return put_varint(put_varint(to, (uint64_t) field << 3 | wire), number);
 }
 
-static void
-put_string(verdict_buffer *out, uint32_t field, const char *string)
+static uint8_t *
+put_bytes(uint8_t *to, uint32_t field, const void *bytes, size_t size)
 {
-	size_t size = strlen(string);
-
-	put_header(out, field, WIRE_LENGTH, size);
-	verdict_buffer_append(out, string, size);
+	to = put_header(to, field, WIRE_LENGTH, size);
+	memcpy(to, bytes, size);
+	return to + size;
 }
 
 /* What a number takes with its tag. */
@@ -81,10 +73,9 @@ field_size(uint32_t field, size_t size)
 }
 
 static size_t
-identity_size(const verdict_identity *identity)
+identity_size(size_t type_size, size_t id_size)
 {
-	return field_size(IDENTITY_TYPE, strlen(identity->type)) +
-		   field_size(IDENTITY_ID, strlen(identity->id));
+	return field_size(IDENTITY_TYPE, type_size) + field_size(IDENTITY_ID, id_size);
 }
 
 /* Size of the message Value. */
@@ -96,8 +87,9 @@ value_size(const verdict_value *value)
 		case VERDICT_VALUE_ANY:
 			break; /* refused before */
 		case VERDICT_VALUE_IDENTITY:
-			return field_size(VERDICT__V1__VALUE__KIND_IDENTITY,
-							  identity_size(&value->as.identity));
+			return field_size(
+				VERDICT__V1__VALUE__KIND_IDENTITY,
+				identity_size(strlen(value->as.identity.type), strlen(value->as.identity.id)));
 		case VERDICT_VALUE_STRING:
 			return field_size(VERDICT__V1__VALUE__KIND_STRING, strlen(value->as.string));
 		case VERDICT_VALUE_INTEGER:
@@ -108,30 +100,33 @@ value_size(const verdict_value *value)
 	return 0;
 }
 
-static void
-put_value(verdict_buffer *out, const verdict_value *value)
+static uint8_t *
+put_value(uint8_t *to, const verdict_value *value)
 {
+	size_t type_size;
+	size_t id_size;
+
 	switch (value->kind)
 	{
 		case VERDICT_VALUE_ANY:
 			break; /* refused before */
 		case VERDICT_VALUE_IDENTITY:
-			put_header(out, VERDICT__V1__VALUE__KIND_IDENTITY, WIRE_LENGTH,
-					   identity_size(&value->as.identity));
-			put_string(out, IDENTITY_TYPE, value->as.identity.type);
-			put_string(out, IDENTITY_ID, value->as.identity.id);
-			break;
+			type_size = strlen(value->as.identity.type);
+			id_size = strlen(value->as.identity.id);
+			to = put_header(to, VERDICT__V1__VALUE__KIND_IDENTITY, WIRE_LENGTH,
+							identity_size(type_size, id_size));
+			to = put_bytes(to, IDENTITY_TYPE, value->as.identity.type, type_size);
+			return put_bytes(to, IDENTITY_ID, value->as.identity.id, id_size);
 		case VERDICT_VALUE_STRING:
-			put_string(out, VERDICT__V1__VALUE__KIND_STRING, value->as.string);
-			break;
+			return put_bytes(to, VERDICT__V1__VALUE__KIND_STRING, value->as.string,
+							 strlen(value->as.string));
 		case VERDICT_VALUE_INTEGER:
-			put_header(out, VERDICT__V1__VALUE__KIND_INTEGER, WIRE_VARINT,
-					   (uint64_t) value->as.integer);
-			break;
+			return put_header(to, VERDICT__V1__VALUE__KIND_INTEGER, WIRE_VARINT,
+							  (uint64_t) value->as.integer);
 		case VERDICT_VALUE_BOOLEAN:
-			put_header(out, VERDICT__V1__VALUE__KIND_BOOLEAN, WIRE_VARINT, value->as.boolean);
-			break;
+			return put_header(to, VERDICT__V1__VALUE__KIND_BOOLEAN, WIRE_VARINT, value->as.boolean);
 	}
+	return to;
 }
 
 /* Size of the message Fact. */
@@ -146,38 +141,54 @@ fact_size(const verdict_fact *fact)
 	return size;
 }
 
-static void
-put_fact(verdict_buffer *out, const verdict_fact *fact)
+static uint8_t *
+put_fact(uint8_t *to, const verdict_fact *fact)
 {
 	size_t i;
 
-	put_string(out, FACT_PREDICATE, fact->predicate);
+	to = put_bytes(to, FACT_PREDICATE, fact->predicate, strlen(fact->predicate));
 	for (i = 0; i < fact->count; i++)
 	{
 		const verdict_value *value = &fact->args[i].as.value;
 
-		put_header(out, FACT_ARGS, WIRE_LENGTH, value_size(value));
-		put_value(out, value);
+		to = put_value(put_header(to, FACT_ARGS, WIRE_LENGTH, value_size(value)), value);
 	}
+	return to;
 }
 
-/* Everything of an element but its fact. */
-static void
-put_change_header(verdict_buffer *out, bool insert, size_t size)
+static uint32_t
+change_field(bool insert)
 {
-	uint32_t field =
-		insert ? VERDICT__V1__FACT_CHANGE__CHANGE_INSERT : VERDICT__V1__FACT_CHANGE__CHANGE_DELETE;
+	return insert ? VERDICT__V1__FACT_CHANGE__CHANGE_INSERT
+				  : VERDICT__V1__FACT_CHANGE__CHANGE_DELETE;
+}
 
-	put_header(out, BATCH_CHANGES, WIRE_LENGTH, field_size(field, size));
-	put_header(out, field, WIRE_LENGTH, size);
+/* Size of an element whose fact has that size, and all of it but the fact. */
+static size_t
+change_size(bool insert, size_t size)
+{
+	return field_size(BATCH_CHANGES, field_size(change_field(insert), size));
+}
+
+static uint8_t *
+put_change_header(uint8_t *to, bool insert, size_t size)
+{
+	uint32_t field = change_field(insert);
+
+	to = put_header(to, BATCH_CHANGES, WIRE_LENGTH, field_size(field, size));
+	return put_header(to, field, WIRE_LENGTH, size);
 }
 
 bool
 verdict_encode_bare_fact(verdict_buffer *out, const verdict_fact *fact, verdict_status *status)
 {
+	uint8_t *to;
+
 	if (!verdict_request_check_fact(fact, "fact", status))
 		return false;
-	put_fact(out, fact);
+	to = (uint8_t *) verdict_buffer_extend(out, fact_size(fact));
+	if (to != NULL)
+		put_fact(to, fact);
 	return verdict_request_written(out, status);
 }
 
@@ -185,8 +196,10 @@ bool
 verdict_encode_change(verdict_buffer *out, bool insert, const void *fact, size_t size,
 					  verdict_status *status)
 {
-	put_change_header(out, insert, size);
-	verdict_buffer_append(out, fact, size);
+	uint8_t *to = (uint8_t *) verdict_buffer_extend(out, change_size(insert, size));
+
+	if (to != NULL)
+		memcpy(put_change_header(to, insert, size), fact, size);
 	return verdict_request_written(out, status);
 }
 
@@ -198,8 +211,13 @@ verdict_request_put_changes(verdict_buffer *out, const verdict_change *changes, 
 
 	for (i = 0; i < count; i++)
 	{
-		put_change_header(out, changes[i].insert, fact_size(&changes[i].fact));
-		put_fact(out, &changes[i].fact);
+		bool insert = changes[i].insert;
+		size_t size = fact_size(&changes[i].fact);
+		uint8_t *to = (uint8_t *) verdict_buffer_extend(out, change_size(insert, size));
+
+		if (to == NULL)
+			break;
+		put_fact(put_change_header(to, insert, size), &changes[i].fact);
 	}
 	return verdict_request_written(out, status);
 }

@@ -56,7 +56,6 @@ BEGIN
 		CALL measure('INSERT ... SELECT, statement trigger', 100000, 'by_statement', inserting);
 		CALL measure('COPY', 1000000, '', copying);
 		CALL measure('COPY, statement trigger', 1000000, 'by_statement', copying);
-		CALL measure('COPY, row trigger', 1000000, 'by_row', copying);
 		IF round = 0 THEN
 			DELETE FROM measured;
 		END IF;

@@ -90,6 +90,25 @@ END
 	}
 }
 
+# What the README says to write.
+my ($section) = slurp_file("$FindBin::RealBin/../../README.md") =~ /^## Triggers\n(.*?)^## /ms;
+my @blocks = $section =~ /```sql\n(.*?)```/sg;
+$node->safe_psql('postgres', join "\n", 'CREATE TABLE document (id integer, owner_id text);', @blocks);
+$node->safe_psql('postgres', q{INSERT INTO document VALUES (1, 'alice'), (2, 'bob'); UPDATE document SET id = id + 1; DELETE FROM document WHERE id = 2});
+is(facts($node, 'postgres'), 'bob:3', "the README's triggers");
+like(($node->psql('postgres', 'TRUNCATE document'))[2], qr/cannot truncate table "document"/, 'and TRUNCATE is refused');
+$node->safe_psql('postgres', <<'END');
+ALTER SERVER main RENAME TO app;
+DROP TRIGGER fact_inserted ON document;
+CREATE TRIGGER fact_inserted AFTER INSERT ON document REFERENCING NEW TABLE AS new_rows
+	FOR EACH STATEMENT EXECUTE FUNCTION emit_to_app('is_owner', 'User:{owner_id}', 'Document:{id}');
+INSERT INTO document VALUES (4, 'carol');
+ALTER SERVER app RENAME TO main;
+END
+is($node->safe_psql('postgres', 'SELECT server, method, changes FROM verdict_outbox'), 'app|BatchFacts|1', 'and its pinned function');
+$node->safe_psql('postgres', 'DELETE FROM verdict_outbox; DELETE FROM document; DROP TABLE document');
+is(facts($node, 'postgres'), '', 'all is gone again');
+
 # Many rows: few batches, whole, in order, and memory that does not follow the rows.
 my $million = 200_000;
 $node->safe_psql('postgres', <<"END");
