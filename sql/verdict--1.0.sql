@@ -342,12 +342,27 @@ CREATE FUNCTION verdict_query(pattern verdict_fact, consistency text DEFAULT NUL
 COMMENT ON FUNCTION verdict_query(verdict_fact, text) IS
 	'The values for which the pattern holds: one row a solution, one column a variable in the order of first use, named and typed by the column definition list. NULL stands for "every value". A pattern without variables takes one boolean column and gives one row (true) when it holds, else none. Errors: 22004 for a NULL pattern; 22023 for an unknown consistency; 42804 when number or types of the columns do not fit; 54000 when the instance cut the answer; those of the connection and the instance.';
 
+-- How many rows a list will have, by the last one; and verdict_resource_ids() is
+-- evaluated once a statement.
+CREATE FUNCTION verdict_list_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'verdict_sql_list_support'
+	LANGUAGE C STRICT;
+
 CREATE FUNCTION verdict_list_resources(actor verdict_identity, action text,
 		resource_type text, consistency text DEFAULT NULL) RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'verdict_sql_list_resources'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 1000
+	SUPPORT verdict_list_support;
 COMMENT ON FUNCTION verdict_list_resources(verdict_identity, text, text, text) IS
 	'The ids (without the type) of the resources of one type with which the actor may do the action. Errors: 22004 for a NULL argument; 22023 for an empty action, a type that is not an identifier, an unknown consistency; 21000 when the policy allows every resource, which no list can say; 54000 when the instance cut the answer; those of the connection and the instance.';
+
+CREATE FUNCTION verdict_resource_ids(actor verdict_identity, action text, resource_type text,
+		id_type anyelement, consistency text DEFAULT NULL) RETURNS anyarray
+	AS 'MODULE_PATHNAME', 'verdict_sql_resource_ids'
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000
+	SUPPORT verdict_list_support;
+COMMENT ON FUNCTION verdict_resource_ids(verdict_identity, text, text, anyelement, text) IS
+	'verdict_list_resources() as an array of the type of the fourth argument, which may be NULL, for id = ANY (...): smallint, integer, bigint, uuid or text. Ids that are not the text of a value of that type, to the letter, are left out: no row has them. NULL for a NULL actor, without asking. Errors: as verdict_list_resources(), and 0A000 for another type.';
 
 CREATE FUNCTION verdict_list_actors(action text, resource verdict_identity,
 		actor_type text, consistency text DEFAULT NULL) RETURNS SETOF text

@@ -71,6 +71,9 @@ verdict_decide(verdict_read *read, const verdict_question *question, const verdi
  */
 extern void verdict_decisions_forget(void);
 
+/* The question of a function's first three arguments, none of which is NULL. */
+extern verdict_question verdict_question_arguments(FunctionCallInfo fcinfo);
+
 /*
  * How many resources a list had last time; negative when there was none.  In the
  * current process, for verdict.server as it is set.

@@ -87,6 +87,22 @@ expectation_of(const verdict_question *question)
 	return expected;
 }
 
+verdict_question
+verdict_question_arguments(FunctionCallInfo fcinfo)
+{
+	verdict_question question;
+	verdict_piece *pieces[] = {&question.actor, &question.action, &question.type};
+
+	for (int i = 0; i < (int) lengthof(pieces); i++)
+	{
+		struct varlena *text = PG_GETARG_VARLENA_PP(i);
+
+		pieces[i]->bytes = VARDATA_ANY(text);
+		pieces[i]->size = VARSIZE_ANY_EXHDR(text);
+	}
+	return question;
+}
+
 double
 verdict_decisions_expected(const verdict_question *question)
 {

@@ -9,6 +9,11 @@
  * not a constant or no identifier, ids whose text depends on settings, volatile
  * arguments, functions whose EXECUTE was granted or revoked.
  *
+ * verdict_resource_ids() in a statement that reads tables becomes a sub-select of
+ * its own, evaluated once: as part of a condition it would be evaluated for each
+ * row where no index serves, and by the planner itself, which would ask the
+ * instance, also for EXPLAIN, to estimate how selective the condition is.
+ *
  * Nothing here asks an instance or needs one.
  */
 #include "postgres.h"
@@ -23,13 +28,15 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planmain.h"
 #include "parser/parse_func.h"
+#include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "verdict.h"
+#include "decision.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_authorize_support);
+PG_FUNCTION_INFO_V1(verdict_sql_list_support);
 
 /*
  * Whether a function of this library stands behind "function", under that symbol,
@@ -132,6 +139,141 @@ verdict_sql_authorize_support(PG_FUNCTION_ARGS)
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
 		answer = simplify_authorize(simplify->root, simplify->fcall);
+	}
+	PG_RETURN_POINTER(answer);
+}
+
+/* Whether a node needs something of the query around it. */
+static bool
+depends_on_query(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Const:
+			return false;
+		case T_Param:
+			return ((Param *) node)->paramkind != PARAM_EXTERN;
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_RelabelType:
+		case T_CoerceViaIO:
+		case T_ArrayExpr:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_BoolExpr:
+		case T_SQLValueFunction:
+		case T_List:
+			return expression_tree_walker(node, depends_on_query, context);
+		default:
+			return true;
+	}
+}
+
+/* Whether the query reads no table: its expressions are evaluated once as they are. */
+static bool
+reads_nothing(const Query *query)
+{
+	RangeTblRef *only;
+
+	if (query->jointree == NULL || query->jointree->fromlist == NIL)
+		return true;
+	if (list_length(query->jointree->fromlist) != 1)
+		return false;
+	only = linitial(query->jointree->fromlist);
+	return IsA(only, RangeTblRef) && rt_fetch(only->rtindex, query->rtable)->rtekind == RTE_RESULT;
+}
+
+static Node *
+evaluate_once(PlannerInfo *root, FuncExpr *call)
+{
+	Query *query;
+	SubLink *link;
+
+	if (root == NULL || root->parse == NULL || reads_nothing(root->parse) ||
+		depends_on_query((Node *) call->args, NULL) ||
+		contain_volatile_functions((Node *) call->args))
+		return NULL;
+
+	query = makeNode(Query);
+	query->commandType = CMD_SELECT;
+	query->canSetTag = true;
+	query->jointree = makeFromExpr(NIL, NULL);
+	query->targetList =
+		list_make1(makeTargetEntry(copyObject((Expr *) call), 1, pstrdup("ids"), false));
+	link = makeNode(SubLink);
+	link->subLinkType = EXPR_SUBLINK;
+	link->subselect = (Node *) query;
+	link->location = -1;
+	/* Sub-selects are looked for after this, in what says that it has some. */
+	root->parse->hasSubLinks = true;
+	return (Node *) link;
+}
+
+/* The text of an argument that is known now. */
+static bool
+known_piece(Node *argument, Oid schema, verdict_piece *piece)
+{
+	if (IsA(argument, Const) && !((Const *) argument)->constisnull)
+	{
+		struct varlena *text = PG_DETOAST_DATUM_PACKED(((Const *) argument)->constvalue);
+
+		piece->bytes = VARDATA_ANY(text);
+		piece->size = VARSIZE_ANY_EXHDR(text);
+		return true;
+	}
+	if (IsA(argument, FuncExpr) && verdict_setting_actor != NULL &&
+		is_ours_and_open(((FuncExpr *) argument)->funcid, schema, "verdict_actor"))
+	{
+		piece->bytes = verdict_setting_actor;
+		piece->size = strlen(verdict_setting_actor);
+		return true;
+	}
+	return false;
+}
+
+/* How many resources a list will have, by the last one; negative when not known. */
+static double
+expected_resources(const FuncExpr *call)
+{
+	Oid schema = get_func_namespace(call->funcid);
+	verdict_question question;
+
+	if (list_length(call->args) < 3 ||
+		!known_piece(linitial(call->args), schema, &question.actor) ||
+		!known_piece(lsecond(call->args), schema, &question.action) ||
+		!known_piece(lthird(call->args), schema, &question.type))
+		return -1;
+	return verdict_decisions_expected(&question);
+}
+
+/* Support of verdict_list_resources() and verdict_resource_ids(). */
+Datum
+verdict_sql_list_support(PG_FUNCTION_ARGS)
+{
+	Node *request = (Node *) PG_GETARG_POINTER(0);
+	Node *answer = NULL;
+
+	if (IsA(request, SupportRequestSimplify))
+	{
+		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
+
+		if (!simplify->fcall->funcretset)
+			answer = evaluate_once(simplify->root, simplify->fcall);
+	}
+	else if (IsA(request, SupportRequestRows))
+	{
+		SupportRequestRows *rows = (SupportRequestRows *) request;
+
+		if (IsA(rows->node, FuncExpr))
+		{
+			rows->rows = expected_resources((FuncExpr *) rows->node);
+			if (rows->rows >= 0)
+				answer = request;
+		}
 	}
 	PG_RETURN_POINTER(answer);
 }

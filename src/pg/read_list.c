@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
+#include "decision.h"
 #include "error.h"
 #include "fact.h"
 #include "identity.h"
@@ -68,9 +69,9 @@ typed_term(verdict_term *term, const char *name, FunctionCallInfo fcinfo, int nu
 /*
  * Answers allow(arguments), one of which is a variable; "what" names in the
  * plural what it stands for.  Identities are given by their ids, as the caller
- * named their type.
+ * named their type.  Returns how many there are.
  */
-static Datum
+static size_t
 list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments, const verdict_variable *variable,
 			  const char *what, int consistency_argument)
 {
@@ -83,6 +84,7 @@ list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments, const verdict_va
 	TupleDesc descriptor;
 	MemoryContext row_context;
 	MemoryContext caller;
+	size_t count = 0;
 	int more;
 
 	verdict_read_start(fcinfo, consistency_argument, &read);
@@ -118,27 +120,33 @@ list_bindings(FunctionCallInfo fcinfo, verdict_term *arguments, const verdict_va
 		datum = CStringGetTextDatum(verdict_from_utf8(text));
 		tuplestore_putvalues(store, descriptor, &datum, &is_null);
 		MemoryContextReset(row_context);
+		count++;
 	}
 	MemoryContextSwitchTo(caller);
 	verdict_release_rows(rows);
 	if (more < 0)
 		verdict_report_failure(&status, "read the answer of the query");
 	MemoryContextDelete(row_context);
-	PG_RETURN_NULL();
+	return count;
 }
 
 Datum
 verdict_sql_list_resources(PG_FUNCTION_ARGS)
 {
 	verdict_term arguments[3];
+	verdict_question question;
+	size_t count;
 
 	verdict_require_argument(fcinfo, 0, "actor");
 	verdict_require_argument(fcinfo, 1, "action");
 	verdict_require_argument(fcinfo, 2, "resource_type");
+	question = verdict_question_arguments(fcinfo);
 	identity_term(&arguments[0], fcinfo, 0);
 	action_term(&arguments[1], fcinfo, 1);
 	typed_term(&arguments[2], "resource", fcinfo, 2, "resource type");
-	return list_bindings(fcinfo, arguments, &arguments[2].as.variable, "resources", 3);
+	count = list_bindings(fcinfo, arguments, &arguments[2].as.variable, "resources", 3);
+	verdict_decisions_listed(&question, count);
+	PG_RETURN_NULL();
 }
 
 Datum
@@ -152,7 +160,8 @@ verdict_sql_list_actors(PG_FUNCTION_ARGS)
 	typed_term(&arguments[0], "actor", fcinfo, 2, "actor type");
 	action_term(&arguments[1], fcinfo, 0);
 	identity_term(&arguments[2], fcinfo, 1);
-	return list_bindings(fcinfo, arguments, &arguments[0].as.variable, "actors", 3);
+	list_bindings(fcinfo, arguments, &arguments[0].as.variable, "actors", 3);
+	PG_RETURN_NULL();
 }
 
 Datum
@@ -167,7 +176,8 @@ verdict_sql_list_actions(PG_FUNCTION_ARGS)
 	arguments[1].as.variable.name = "action";
 	arguments[1].as.variable.type = "";
 	identity_term(&arguments[2], fcinfo, 1);
-	return list_bindings(fcinfo, arguments, &arguments[1].as.variable, "actions", 2);
+	list_bindings(fcinfo, arguments, &arguments[1].as.variable, "actions", 2);
+	PG_RETURN_NULL();
 }
 
 /*
