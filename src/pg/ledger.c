@@ -12,6 +12,7 @@
 #include "ledger.h"
 
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "datatype/timestamp.h"
 #include "error.h"
 #include "miscadmin.h"
