@@ -347,7 +347,7 @@ repair_all(verdict_reconcile *call, Tuplestorestate *result, TupleDesc descripto
 }
 
 static void
-require_clean_transaction(void)
+require_fit_transaction(void)
 {
 	/*
 	 * The query would see the changes, and facts would be made of them that a
@@ -360,6 +360,14 @@ require_clean_transaction(void)
 				 errdetail("The repair is sent at once, and would stay if the transaction were "
 						   "rolled back."),
 				 errhint("Call verdict_reconcile_facts() in a transaction of its own.")));
+	if (IsolationUsesXactSnapshot())
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+			 errmsg("cannot repair facts in a transaction above isolation level READ COMMITTED"),
+			 errdetail("Its snapshot is older than the list of facts would be: a fact whose row "
+					   "was deleted between the two would be brought back."),
+			 errhint("Call verdict_reconcile_facts() under READ COMMITTED.")));
 	if (verdict_setting_idempotency_key != NULL && verdict_setting_idempotency_key[0] != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -385,7 +393,7 @@ prepare_repair(const verdict_reconcile *call)
 	int nesting = NewGUCNestLevel();
 	int batch_size;
 
-	require_clean_transaction();
+	require_fit_transaction();
 	set_for_repair(call);
 	batch_size = verdict_change_prepare(call->role);
 	AtEOXact_GUC(true, nesting);
