@@ -100,7 +100,8 @@ status_hint(const verdict_status *status, bool change)
 						 "verdict.mutation_mode deferred or outbox, which send them together; or "
 						 "raise verdict.statement_call_limit."
 					   : "Ask for all at once, by verdict_list_resources() or verdict_query(), "
-						 "which take one call; or raise verdict.statement_call_limit.";
+						 "which take one call, as verdict.prefetch does for many checks; or raise "
+						 "verdict.statement_call_limit.";
 		case VERDICT_CAUSE_SESSION:
 			return "Start a fresh session with verdict_new_session(), or read with consistency "
 				   "\"eventual\".";
