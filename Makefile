@@ -125,7 +125,7 @@ $(fuzz_targets): %: %.o $(core_library)
 # Each of these installs what it needs, and starts and stops what it uses.
 setup:
 	@test/bin/setup
-try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors check-long:
+try check check-sanitizers check-valgrind fuzz bench check-conformance check-peer check-majors check-long check-histories:
 	@PG_CONFIG='$(pg_config)' exec test/bin/$@
 
 format-check:
@@ -138,7 +138,7 @@ FORCE:
 .PHONY: all install uninstall installdirs installcheck clean distclean \
 	maintainer-clean core driver server unit-tests fuzzers setup try check \
 	check-sanitizers check-valgrind fuzz bench check-conformance check-peer \
-	check-majors check-long format-check FORCE
+	check-majors check-long check-histories format-check FORCE
 
 else
 

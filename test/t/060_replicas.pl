@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 
 use File::Temp ();
+use IPC::Run ();
 use JSON::PP ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -61,6 +62,20 @@ sub at { return ('Verdict-Revision' => $_[0]) }
 sub in { return ('Verdict-Session-Id' => $_[0]) }
 my @eventual = ('Verdict-Consistency' => 'eventual');
 my @authoritative = ('Verdict-Consistency' => 'authoritative');
+
+# ------------------------------------------------------------ the command line
+
+for my $case ([ [ '--lag', 5 ], 'need --replicas' ], [ [ '--sync', 1 ], 'need --replicas' ],
+	[ [ '--replicas', 0 ], 'from 1 to 16' ], [ [ '--replicas', 17 ], 'from 1 to 16' ],
+	[ [ '--replicas', 2, '--sync', 3 ], 'must not be larger' ],
+	[ [ '--replicas', 2, '--shards', 65 ], 'from 1 to 64' ])
+{
+	my ($arguments, $complaint) = @$case;
+	my ($out, $err);
+	IPC::Run::run([ VerdictDev::program(), @$arguments ], '<', \'', '>', \$out, '2>', \$err);
+	like($err, qr/$complaint/, "@$arguments is refused");
+	is($? >> 8, 2, '... with status 2');
+}
 
 # ------------------------------------------------------------------ over HTTP
 
@@ -316,9 +331,10 @@ for my $child (1 .. 2)
 	my $forked = fork;
 	if ($forked == 0)
 	{
-		my $until = time + 3;
 		my $number = 0;
-		while (time < $until)
+		my $stop = 0;
+		local $SIG{TERM} = sub { $stop = 1 };
+		until ($stop)
 		{
 			my $document = "$child-" . ++$number;
 			# As a client does: the same key until it is answered.
@@ -334,12 +350,13 @@ for my $child (1 .. 2)
 	push @children, [ $forked, $read ];
 }
 my $failovers = 0;
-$end = time + 3.5;
-while (time < $end)
+$end = time + 60;
+while ($failovers < 100 && time < $end)
 {
-	sleep 0.1;
+	sleep 0.03;
 	$failovers++ if eval { $instance->failover; 1 };
 }
+kill 'TERM', map { $_->[0] } @children;
 my @acknowledged;
 for (@children)
 {
@@ -352,7 +369,7 @@ for (@children)
 my %stored;
 $stored{$_->{args}[1]{identity}{id}}++
   for @{ $instance->call('ListFacts', { pattern => { predicate => 'viewer' } }, @authoritative)->{body}{facts} };
-cmp_ok($failovers, '>', 15, "$failovers failovers under load");
+is($failovers, 100, 'a hundred failovers under load');
 is_deeply([ grep { !$stored{$_} } @acknowledged ], [], '... lost nothing of '
 	. @acknowledged . ' acknowledged changes');
 is($instance->cluster->{generation}, $failovers + 1, '... each a new generation');

@@ -17,20 +17,7 @@ use VerdictDev;
 my $histories = $ENV{VERDICT_HISTORIES} || 5;
 my $seed = $ENV{VERDICT_SEED} || 1;
 
-my $instance = VerdictDev->start(args => [ '--replicas', 3, '--shards', 4 ]);
-my $answer = $instance->call('SetPolicy', { policy => Histories::policy() });
-is($answer->{status}, 200, 'the policy') or diag explain $answer;
-my $node = PostgreSQL::Test::Cluster->new('histories');
-my $url = $instance->url;
-$node->init;
-$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
-$node->start;
-$node->safe_psql('postgres', <<"END");
-CREATE EXTENSION verdict;
-CREATE SERVER main FOREIGN DATA WRAPPER verdict OPTIONS (instance_url '$url');
-CREATE USER MAPPING FOR PUBLIC SERVER main;
-ALTER DATABASE postgres SET verdict.server = 'main';
-END
+my ($node, $instance) = Histories::cluster();
 
 sub kinds
 {

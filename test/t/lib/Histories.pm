@@ -21,19 +21,35 @@ use warnings;
 
 use IO::Select;
 use JSON::PP ();
+use PostgreSQL::Test::Cluster;
 use PsqlSession;
-use Time::HiRes qw(sleep time);
+use VerdictDev;
 
 my $backends = 4;
 my $predicates = 8;
 my $most_lag_ms = 2000;
 
-# The policy that the histories need; facts of different predicates lie in
-# different shards.
-sub policy
+# A PostgreSQL with the extension, and the replicated instance that it uses.  Facts
+# of different predicates lie in different shards.
+sub cluster
 {
-	return join "\n",
-	  map { qq{allow(user, "read", document) if grant_$_(user, document);} } 1 .. $predicates;
+	my $instance = VerdictDev->start(args => [ '--replicas', 3, '--shards', 4 ]);
+	my $url = $instance->url;
+	my $node = PostgreSQL::Test::Cluster->new('histories');
+	my $answer = $instance->call('SetPolicy', { policy => join "\n",
+		map { qq{allow(user, "read", document) if grant_$_(user, document);} } 1 .. $predicates });
+
+	die "the policy is refused: $answer->{message}" if $answer->{status} != 200;
+	$node->init;
+	$node->append_conf('postgresql.conf', 'verdict.mutation_mode = immediate');
+	$node->start;
+	$node->safe_psql('postgres', <<"END");
+CREATE EXTENSION verdict;
+CREATE SERVER main FOREIGN DATA WRAPPER verdict OPTIONS (instance_url '$url');
+CREATE USER MAPPING FOR PUBLIC SERVER main;
+ALTER DATABASE postgres SET verdict.server = 'main';
+END
+	return ($node, $instance);
 }
 
 # Begins with "settings" in each of the sessions.
