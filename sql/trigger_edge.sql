@@ -194,6 +194,29 @@ BEGIN
 END $$;
 
 --
+-- A constraint trigger that waits for COMMIT, where what it queues is sent or stored.
+--
+
+CREATE TABLE late (id integer, owner_id text);
+CREATE CONSTRAINT TRIGGER emit AFTER INSERT OR UPDATE OR DELETE ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+	EXECUTE FUNCTION verdict_emit_fact('late', 'User:{owner_id}', '{id}');
+BEGIN;
+INSERT INTO late VALUES (1, 'alice'), (2, 'bob');
+SELECT * FROM facts;
+UPDATE late SET id = 3 WHERE id = 2;
+COMMIT;
+SELECT * FROM facts;
+BEGIN;
+SET LOCAL client_min_messages = warning;
+SET LOCAL verdict.mutation_mode = outbox;
+DELETE FROM late;
+COMMIT;
+SELECT role = current_user::regrole AS owner, method, changes FROM verdict_outbox;
+DELETE FROM verdict_outbox;
+DROP TABLE late;
+SELECT verdict_batch_facts(deletes => (SELECT array_agg(fact) FROM facts));
+
+--
 -- Triggers that do not fire: the facts stay as they are.
 --
 

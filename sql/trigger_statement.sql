@@ -189,7 +189,17 @@ INSERT INTO part_low VALUES ('quiet', 5, 0);
 SELECT * FROM facts;
 DELETE FROM part;
 SELECT * FROM facts;
+-- A row that another trigger keeps from arriving in its new partition: OLD TABLE has it, NEW TABLE has not.
+CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
+CREATE TRIGGER swallow BEFORE INSERT ON part_high FOR EACH ROW WHEN (NEW.extra = 1) EXECUTE FUNCTION swallow();
+INSERT INTO part VALUES (1, 1, 'alice'), (0, 2, 'bob'), (0, 3, 'bob'), (0, 4, 'carol');
+UPDATE part SET id = id + 10 WHERE id < 4;
+SELECT * FROM facts;
+SELECT * FROM part ORDER BY id;
+DELETE FROM part;
+SELECT * FROM facts;
 DROP TABLE part;
+DROP FUNCTION swallow;
 
 -- Bad triggers say what is missing.
 DROP TRIGGER inserted ON doc;

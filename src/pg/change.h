@@ -27,7 +27,7 @@ verdict_change_facts(Oid role, const verdict_change *changes, size_t count, uint
 /*
  * The same for changes that are encoded already, such as those of many rows:
  * elements as verdict_encode_change() makes them, one after the other, with the size
- * of each.  In immediate mode they are sent in batches of the server's batch_size.
+ * of each.  In immediate mode they are sent in batches of at most the server's batch_size.
  */
 extern void
 verdict_change_elements(Oid role, const char *elements, const uint32 *sizes, size_t count);

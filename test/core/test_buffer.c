@@ -44,6 +44,32 @@ buffer_grows_and_terminates(void **state)
 }
 
 static void
+buffer_extends(void **state)
+{
+	support_host support;
+	verdict_buffer buffer;
+	char *end;
+
+	(void) state;
+	support_host_init(&support);
+	verdict_buffer_init(&buffer, &support.host, 300);
+	assert_true(verdict_buffer_append_string(&buffer, "abc"));
+	end = verdict_buffer_extend(&buffer, 200);
+	assert_ptr_equal(end, buffer.bytes + 3);
+	memset(end, 'x', 200);
+	assert_int_equal(buffer.size, 203);
+	assert_int_equal(buffer.bytes[203], '\0');
+	assert_memory_equal(buffer.bytes, "abcx", 4);
+	assert_null(verdict_buffer_extend(&buffer, 98));
+	assert_int_equal(buffer.state, VERDICT_BUFFER_TOO_LARGE);
+	assert_int_equal(buffer.size, 203);
+	/* sticky */
+	assert_null(verdict_buffer_extend(&buffer, 1));
+	verdict_buffer_free(&buffer);
+	assert_int_equal(support.live, 0);
+}
+
+static void
 buffer_keeps_its_maximum(void **state)
 {
 	support_host support;
@@ -297,6 +323,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer_grows_and_terminates),
+		cmocka_unit_test(buffer_extends),
 		cmocka_unit_test(buffer_keeps_its_maximum),
 		cmocka_unit_test(buffer_survives_no_memory),
 		cmocka_unit_test(arena_aligns_and_keeps_contents),
