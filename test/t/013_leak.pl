@@ -111,6 +111,17 @@ flat('500 result sets of the wrong type',
 	q{CALL bad(50, 'SELECT * FROM verdict_query(''n(?n)'') AS (n boolean)')},
 	q{CALL bad(500, 'SELECT * FROM verdict_query(''n(?n)'') AS (n boolean)')});
 
+# Facts compared with a query, repaired each time, and when the query fails or has
+# too few columns for what is listed.
+my $reconcile = q{DO $$ BEGIN FOR i IN 1 .. %d LOOP
+	PERFORM FROM verdict_reconcile_facts('n', 'SELECT generate_series(' || i % 100 || ', 500)', true); COMMIT; END LOOP; END $$};
+flat('300 repairs', sprintf($reconcile, 50), sprintf($reconcile, 300));
+for my $columns ('1 / (500 - generate_series(1, 500))', '1, 2')
+{
+	my $statement = "SELECT * FROM verdict_reconcile_facts(''n'', ''SELECT $columns'')";
+	flat("300 comparisons that fail ($columns)", "CALL bad(50, '$statement')", "CALL bad(300, '$statement')");
+}
+
 # The server's settings change: connections are made and dropped.
 flat('300 changes of the user mapping',
 	q{DO $$ BEGIN FOR i IN 1 .. 30 LOOP ALTER USER MAPPING FOR PUBLIC SERVER main OPTIONS (SET api_key 'leak-key'); COMMIT; PERFORM verdict_authorize('User:a', 'read', 'Document:1'); END LOOP; END $$},
