@@ -129,30 +129,29 @@ put_value(uint8_t *to, const verdict_value *value)
 	return to;
 }
 
-/* Size of the message Fact. */
+/* Size of the message Fact; "sizes" gets those of its values, for put_fact(). */
 static size_t
-fact_size(const verdict_fact *fact)
+fact_size(const verdict_fact *fact, size_t *sizes)
 {
 	size_t size = field_size(FACT_PREDICATE, strlen(fact->predicate));
 	size_t i;
 
 	for (i = 0; i < fact->count; i++)
-		size += field_size(FACT_ARGS, value_size(&fact->args[i].as.value));
+	{
+		sizes[i] = value_size(&fact->args[i].as.value);
+		size += field_size(FACT_ARGS, sizes[i]);
+	}
 	return size;
 }
 
 static uint8_t *
-put_fact(uint8_t *to, const verdict_fact *fact)
+put_fact(uint8_t *to, const verdict_fact *fact, const size_t *sizes)
 {
 	size_t i;
 
 	to = put_bytes(to, FACT_PREDICATE, fact->predicate, strlen(fact->predicate));
 	for (i = 0; i < fact->count; i++)
-	{
-		const verdict_value *value = &fact->args[i].as.value;
-
-		to = put_value(put_header(to, FACT_ARGS, WIRE_LENGTH, value_size(value)), value);
-	}
+		to = put_value(put_header(to, FACT_ARGS, WIRE_LENGTH, sizes[i]), &fact->args[i].as.value);
 	return to;
 }
 
@@ -182,13 +181,14 @@ put_change_header(uint8_t *to, bool insert, size_t size)
 bool
 verdict_encode_bare_fact(verdict_buffer *out, const verdict_fact *fact, verdict_status *status)
 {
+	size_t sizes[VERDICT_MAX_ARGUMENTS];
 	uint8_t *to;
 
 	if (!verdict_request_check_fact(fact, "fact", status))
 		return false;
-	to = (uint8_t *) verdict_buffer_extend(out, fact_size(fact));
+	to = (uint8_t *) verdict_buffer_extend(out, fact_size(fact, sizes));
 	if (to != NULL)
-		put_fact(to, fact);
+		put_fact(to, fact, sizes);
 	return verdict_request_written(out, status);
 }
 
@@ -212,12 +212,13 @@ verdict_request_put_changes(verdict_buffer *out, const verdict_change *changes, 
 	for (i = 0; i < count; i++)
 	{
 		bool insert = changes[i].insert;
-		size_t size = fact_size(&changes[i].fact);
+		size_t sizes[VERDICT_MAX_ARGUMENTS];
+		size_t size = fact_size(&changes[i].fact, sizes);
 		uint8_t *to = (uint8_t *) verdict_buffer_extend(out, change_size(insert, size));
 
 		if (to == NULL)
 			break;
-		put_fact(put_change_header(to, insert, size), &changes[i].fact);
+		put_fact(put_change_header(to, insert, size), &changes[i].fact, sizes);
 	}
 	return verdict_request_written(out, status);
 }

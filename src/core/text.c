@@ -4,6 +4,8 @@
  */
 #include "text.h"
 
+#include <string.h>
+
 #define LONGEST_IDENTIFIER 128
 
 size_t
@@ -78,6 +80,17 @@ verdict_utf8_write(uint32_t code, char *bytes)
 	return 4;
 }
 
+/* True when all eight bytes are ASCII and none is NUL: most text, read fast. */
+static bool
+is_plain_word(const char *bytes)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	/* With no high bit set, taking 1 from a byte borrows only when it is NUL. */
+	return ((word | (word - 0x0101010101010101u)) & 0x8080808080808080u) == 0;
+}
+
 bool
 verdict_is_text(const char *bytes, size_t size)
 {
@@ -87,6 +100,11 @@ verdict_is_text(const char *bytes, size_t size)
 	{
 		size_t length;
 
+		if (size - position >= sizeof(uint64_t) && is_plain_word(bytes + position))
+		{
+			position += sizeof(uint64_t);
+			continue;
+		}
 		if (bytes[position] == '\0')
 			return false;
 		length = verdict_utf8_length(bytes + position, size - position);
@@ -97,20 +115,23 @@ verdict_is_text(const char *bytes, size_t size)
 	return true;
 }
 
+/* What a byte may be in an identifier. */
+#define LETTER 1
+#define DIGIT 2
+
 bool
 verdict_is_identifier(const char *bytes, size_t size)
 {
+	/* not isalpha(): that depends on the locale */
+	static const uint8_t kinds[256] = {
+		['0' ... '9'] = DIGIT, ['A' ... 'Z'] = LETTER, ['_'] = LETTER, ['a' ... 'z'] = LETTER};
 	size_t i;
 
-	if (size == 0 || size > LONGEST_IDENTIFIER)
+	if (size == 0 || size > LONGEST_IDENTIFIER || kinds[(uint8_t) bytes[0]] != LETTER)
 		return false;
-	for (i = 0; i < size; i++)
+	for (i = 1; i < size; i++)
 	{
-		char c = bytes[i];
-
-		/* not isalpha(): that depends on the locale */
-		if (!(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			  (i > 0 && c >= '0' && c <= '9')))
+		if (kinds[(uint8_t) bytes[i]] == 0)
 			return false;
 	}
 	return true;
