@@ -14,8 +14,18 @@ use Time::HiRes qw(sleep time);
 
 my ($node, $instance) = Outbox::start('worker');
 my $psql = sub { $node->safe_psql('postgres', join "\n", @_) };
-# Does something while nothing can be delivered, nor is tried again within a call.
-my $hold = sub { $instance->fault('*', { kind => 'error', code => 'unauthenticated' }, times => -1); $_[0]->(); $instance->clear_faults };
+# Does something while nothing can be delivered, nor is tried again within a call;
+# ends when the worker has met what was done.
+my $hold = sub {
+	my $seen = sub { $psql->('SELECT coalesce(max(attempts), 0) + 9 * count(parked_at) FROM verdict_outbox') };
+
+	$instance->fault('*', { kind => 'error', code => 'unauthenticated' }, times => -1);
+	$_[0]->();
+	# One attempt may have been under way.
+	my $before = $seen->();
+	Outbox::wait_until(sub { $seen->() > $before + 1 });
+	$instance->clear_faults;
+};
 
 # --------------------------------------------------------- what is committed
 
