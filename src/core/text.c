@@ -107,7 +107,9 @@ verdict_is_text(const char *bytes, size_t size)
 		}
 		if (bytes[position] == '\0')
 			return false;
-		length = verdict_utf8_length(bytes + position, size - position);
+		length = (unsigned char) bytes[position] < 0x80
+					 ? 1
+					 : verdict_utf8_length(bytes + position, size - position);
 		if (length == 0)
 			return false;
 		position += length;
