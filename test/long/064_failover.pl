@@ -1,5 +1,5 @@
 # The failovers under load of test/t/064_failover.pl in full size: 100 of them, or
-# VERDICT_FAILOVERS, from VERDICT_SEED on.  Three minutes on two cores.
+# VERDICT_FAILOVERS, from VERDICT_SEED on.  A minute and a half on two cores.
 use strict;
 use warnings;
 

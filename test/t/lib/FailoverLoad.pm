@@ -105,8 +105,9 @@ sub _disturb
 	sleep 0.1 + rand 0.2;
 	if (rand() < 0.4)
 	{
-		$result->{workers} += $session->must(
-			q{SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'verdict worker'});
+		# One that has lived for a while: after a short life the next one waits.
+		$result->{workers} += $session->must(q{SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE backend_type = 'verdict worker' AND backend_start < clock_timestamp() - interval '3 seconds'});
 	}
 	if ($cut)
 	{
@@ -130,8 +131,9 @@ sub _known
 		open my $in, '<', "$run{folder}/known-$number" or next;
 		while (<$in>)
 		{
-			# A line that is being written is not known yet.
-			$known{$2} = $1 if /^([-+?]) (\S+)\n\z/;
+			# A line that is being written is not known yet.  The number of the line
+			# tells a document that has gone and come back from one that has stayed.
+			$known{$2} = "$1 $." if /^([-+?]) (\S+)\n\z/;
 		}
 	}
 	return \%known;
@@ -156,9 +158,9 @@ sub _look
 		$there{$1} = 1 while $facts =~ /Document:(\w+)\)/g;
 	}
 	my $after = _known(%run);
-	my @sure = grep { $before->{$_} eq $after->{$_} && $before->{$_} ne '?' } keys %$before;
+	my @sure = grep { $before->{$_} eq $after->{$_} && $before->{$_} !~ /^\?/ } keys %$before;
 	push @{ $result->{lost} }, map { "$before->{$_} $_ after failover $number" }
-	  grep { !!$there{$_} != ($before->{$_} eq '+') } sort @sure;
+	  grep { !!$there{$_} != ($before->{$_} =~ /^\+/) } sort @sure;
 	$result->{looks}++;
 	$result->{known} = @sure;
 	return;
