@@ -29,15 +29,21 @@ my $backends = 4;
 my $predicates = 8;
 my $most_lag_ms = 2000;
 
-# A PostgreSQL with the extension, and the replicated instance that it uses.  Facts
-# of different predicates lie in different shards.
+# The policy that the histories need; facts of different predicates lie in
+# different shards.
+sub policy
+{
+	return join "\n",
+	  map { qq{allow(user, "read", document) if grant_$_(user, document);} } 1 .. $predicates;
+}
+
+# A PostgreSQL with the extension, and the replicated instance that it uses.
 sub cluster
 {
 	my $instance = VerdictDev->start(args => [ '--replicas', 3, '--shards', 4 ]);
 	my $url = $instance->url;
 	my $node = PostgreSQL::Test::Cluster->new('histories');
-	my $answer = $instance->call('SetPolicy', { policy => join "\n",
-		map { qq{allow(user, "read", document) if grant_$_(user, document);} } 1 .. $predicates });
+	my $answer = $instance->call('SetPolicy', { policy => policy() });
 
 	die "the policy is refused: $answer->{message}" if $answer->{status} != 200;
 	$node->init;
