@@ -262,8 +262,17 @@ ALTER SERVER instance OPTIONS (DROP max_response_bytes);
 -- One that is longer than the first that is tried.
 SELECT verdict_batch_facts(ARRAY(SELECT verdict_fact('viewer', verdict_identity('User', 'erin'), verdict_identity('Document', n))
 	FROM generate_series(1, 3000) AS n));
-SELECT count(*) FROM generate_series(2501, 3500) AS n WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n));
+-- A statement that may stop spends a part of its cost first,
+SELECT count(*) FROM (SELECT FROM generate_series(2901, 3900) AS n
+	WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n)) LIMIT 50) AS page;
 SELECT * FROM pg_temp.asked();
+SELECT count(*) FROM (SELECT FROM generate_series(2951, 3900) AS n
+	WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n)) LIMIT 60) AS page;
+SELECT * FROM pg_temp.asked();
+SELECT count(*) FROM (SELECT FROM generate_series(2951, 3900) AS n
+	WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n)) LIMIT 60) AS page;
+SELECT * FROM pg_temp.asked();
+-- ... and one that goes on does not.
 SELECT count(*) FROM generate_series(2501, 3500) AS n WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n));
 SELECT * FROM pg_temp.asked();
 

@@ -2,12 +2,15 @@
  * decision_ask.c
  *		How decisions get known: single checks, or a list of all that is allowed.
  *
- * Which of the two is a question of what a statement will still want, which
- * nobody knows.  So single checks are made until they have cost a part of what a
- * list would cost, and then the list is asked for: a statement that stops early
- * has paid for no list, and one that goes on has lost little.  What a list costs
- * is known by its length of last time.  Without that, short ones are tried first,
- * each the longer the more checks were made; what a cut one holds is used.
+ * Which of the two is a question of what a statement will still want.  The plan
+ * tells how many rows it is expected to look at, and whether somebody may want no
+ * more of them: LIMIT, a cursor.  What a list costs is known by its length of last
+ * time.  Where the statement goes on, the list is asked for after a few checks when
+ * it costs less than the checks that it is expected to save.  Where it may stop, or
+ * those would be fewer, single checks are made until they have cost a part of what
+ * the list would cost: a statement that stops early has paid for no list, and one
+ * that goes on has lost little.  Without knowledge of its length a list is first
+ * tried with a limit; what a cut one holds is used.
  *
  * Invariants
  *	- Only a whole and well-formed answer says "no" of what it does not hold; a
@@ -23,6 +26,7 @@
 #include "common/hashfn.h"
 #include "error.h"
 #include "miscadmin.h"
+#include "running.h"
 #include "scope.h"
 #include "transaction.h"
 #include "utils/memutils.h"
@@ -31,11 +35,24 @@
 /* Single checks before the first list, whatever is known. */
 #define FIRST_CHECKS 4
 
+/* A single check costs about what so many rows of a list do: a round trip. */
+#define ROWS_PER_CHECK 32
+
+/* Where nothing tells that a list will pay: the part of its cost to be spent before. */
+#define SPENT_BEFORE 8
+
 /*
- * A single check costs about what 32 rows of a list do (a round trip against a
- * microsecond or two); spent is a quarter of the list.
+ * The planner takes a check to be true for one row of three, so that it looks at
+ * three times the rows that it expects to find.
  */
-#define ROWS_PER_CHECK 128
+#define CHECKS_PER_ROW 3
+
+/*
+ * A page is looked for by single checks as long as they are no more than so many
+ * times its rows.
+ */
+#define CHECKS_PER_PAGE 3
+#define LONGEST_PAGE 256
 
 /* Without knowledge: the first list, and how much longer the next is. */
 #define FIRST_LIMIT 1024
@@ -122,32 +139,45 @@ verdict_decisions_listed(const verdict_question *question, size_t rows)
 	expected->refused = 0;
 }
 
-/* The next list is one of about so many rows. */
-static void
-plan_rows(verdict_decision_set *set, size_t rows, bool whole)
-{
-	set->asked_needed = Max(FIRST_CHECKS, Min(rows / ROWS_PER_CHECK, PG_INT32_MAX));
-	set->limit = whole || rows > LARGEST_LIMIT ? 0 : (uint32) rows;
-}
-
 void
 verdict_plan_list(verdict_decision_set *set)
 {
 	const list_expectation *expected = expectation_of(&set->question);
 
-	if (!expected->known)
-	{
-		set->asked_needed = FIRST_CHECKS;
-		set->limit = FIRST_LIMIT;
-	}
-	else if (expected->whole)
-		plan_rows(set, expected->rows, true);
+	set->whole = expected->known && expected->whole;
+	if (set->whole)
+		set->rows = (double) expected->rows;
 	else
-		plan_rows(set, expected->rows * LIMIT_GROWTH, false);
-	if (expected->refused != 0 &&
-		!TimestampDifferenceExceeds(expected->refused, GetCurrentTimestamp(),
-									REFUSED_SECONDS * 1000))
-		set->unlistable = true;
+		set->rows = expected->known ? (double) expected->rows * LIMIT_GROWTH : FIRST_LIMIT;
+	set->unlistable = expected->refused != 0 &&
+					  !TimestampDifferenceExceeds(expected->refused, GetCurrentTimestamp(),
+												  REFUSED_SECONDS * 1000);
+}
+
+/* Whether the next thing to do is to ask for a list, "unknown" checks being due. */
+static bool
+wants_list(verdict_decision_set *set, size_t unknown)
+{
+	double asked = set->asked + (double) unknown - 1;
+	verdict_outlook outlook;
+	double least = FIRST_CHECKS;
+
+	if (!verdict_setting_prefetch || set->unlistable || asked < FIRST_CHECKS)
+		return false;
+	outlook = verdict_statement_outlook();
+	if (!outlook.may_stop)
+	{
+		/* As many again as there were already, when there are more than was thought. */
+		double worth = Max(outlook.rows * CHECKS_PER_ROW, 2 * asked) * ROWS_PER_CHECK;
+
+		if (!set->whole && worth > set->rows && set->rows == FIRST_LIMIT)
+			set->rows = worth;
+		if (worth >= set->rows)
+			return true;
+	}
+	else if (!set->whole)
+		least = Max(least, Min(outlook.enough * CHECKS_PER_PAGE, LONGEST_PAGE));
+	return asked >= Max(least, set->rows / (ROWS_PER_CHECK * SPENT_BEFORE));
 }
 
 /* ---- failures ---- */
@@ -268,6 +298,7 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 	verdict_fact pattern = {"allow", lengthof(arguments), arguments};
 	verdict_rows *rows;
 	size_t count = 0;
+	uint32 limit = set->whole || set->rows > LARGEST_LIMIT ? 0 : (uint32) set->rows;
 	bool answered;
 	bool cut;
 	bool fits;
@@ -280,8 +311,8 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 	arguments[2].as.variable.type = set->type;
 
 	verdict_decision_counted.lists++;
-	answered = verdict_client_query(read->client, set->session, &pattern, set->limit,
-									&read->options, &rows, status);
+	answered = verdict_client_query(read->client, set->session, &pattern, limit, &read->options,
+									&rows, status);
 	verdict_scope_end(read, status);
 	if (!answered)
 	{
@@ -329,10 +360,10 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 		expected->known = true;
 		expected->whole = false;
 		expected->rows = count;
-		if (set->limit == 0 || count < set->limit)
+		set->whole = false;
+		set->rows = (double) count * LIMIT_GROWTH;
+		if (limit == 0 || count < limit)
 			give_up_lists(set, true); /* by the instance's own cap */
-		else
-			plan_rows(set, count * LIMIT_GROWTH, false);
 	}
 	return true;
 }
@@ -371,7 +402,7 @@ ask_singly(verdict_decision_set *set, verdict_read *read, const verdict_id *ids,
 	}
 	allowed = palloc_extended(Max(asked, 1) * sizeof(bool), MCXT_ALLOC_HUGE);
 
-	set->asked += asked;
+	set->asked += (double) asked;
 	verdict_decision_counted.single += asked;
 	answered = verdict_client_authorize_many(read->client, set->session, checks, asked,
 											 &read->options, allowed, status);
@@ -442,8 +473,7 @@ verdict_ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids
 		memset(answers, 0, count * sizeof(*answers));
 		return false;
 	}
-	while (unknown > 0 && verdict_setting_prefetch && !set->unlistable &&
-		   set->asked + unknown > set->asked_needed)
+	while (unknown > 0 && wants_list(set, unknown))
 	{
 		if (!fetch_list(set, read, &status))
 		{

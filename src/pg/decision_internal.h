@@ -36,10 +36,10 @@ struct verdict_decision_set
 	uint32 lists;		   /* ... and how many */
 
 	/* How the rest is to be asked for. */
-	bool unlistable;	 /* by single checks only */
-	uint32 asked;		 /* single checks made */
-	uint32 asked_needed; /* before the next list */
-	uint32 limit;		 /* of the next list; 0 = none */
+	bool unlistable; /* by single checks only */
+	double asked;	 /* single checks made */
+	double rows;	 /* of the next list, as far as is known */
+	bool whole;		 /* "rows" is the length of the last one, else a try */
 };
 
 /* How much the decisions of one set, and all of a scope, may take, in bytes. */
@@ -56,7 +56,7 @@ extern verdict_known verdict_set_find(verdict_decision_set *set, const verdict_i
 /* The statement that is running; 0 for none. */
 extern uint64 verdict_current_statement(void);
 
-/* Sets "asked_needed" and "limit" of a new set, by the list of last time. */
+/* Sets the last group of a new set, by the list of last time. */
 extern void verdict_plan_list(verdict_decision_set *set);
 /*
  * Answers from what the set knows, and asks for the rest.  False after a warning when verdict.on_failure = deny made "no" of a

@@ -19,6 +19,8 @@
 #include "running.h"
 
 #include "executor/executor.h"
+#include "nodes/execnodes.h"
+#include "nodes/nodeFuncs.h"
 
 verdict_run *verdict_running = NULL;
 
@@ -32,6 +34,9 @@ begin_run(verdict_run *run, const QueryDesc *query)
 	verdict_run *outer = verdict_running;
 
 	run->outer = outer;
+	run->query = query;
+	run->has_outlook = false;
+	memset(&run->outlook, 0, sizeof(run->outlook));
 	run->serial = ++serial;
 	run->statement = run->serial;
 	run->snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
@@ -50,6 +55,7 @@ follow_run(VERDICT_RUN_PARAMETERS)
 	verdict_run run;
 
 	begin_run(&run, queryDesc);
+	run.outlook.may_stop = count != 0;
 	PG_TRY();
 	{
 		if (previous_run != NULL)
@@ -91,6 +97,45 @@ verdict_statement_lifetime(void)
 	const verdict_run *run = verdict_current_run();
 
 	return run != NULL ? run->lifetime : NULL;
+}
+
+static bool
+look_at_plan(PlanState *state, void *context)
+{
+	verdict_outlook *outlook = context;
+
+	if (IsA(state, LimitState))
+	{
+		const LimitState *limit = (const LimitState *) state;
+
+		outlook->may_stop = true;
+		if (!limit->noCount && limit->lstate != LIMIT_INITIAL)
+			outlook->enough = Max(outlook->enough, (double) limit->count + (double) limit->offset);
+	}
+	outlook->rows = Max(outlook->rows, state->plan->plan_rows);
+	return planstate_tree_walker(state, look_at_plan, context);
+}
+
+verdict_outlook
+verdict_statement_outlook(void)
+{
+	verdict_outlook whole = {0};
+	verdict_run *run = verdict_running;
+
+	if (verdict_current_run() == NULL)
+		return whole;
+	for (; run != NULL && run->snapshot == GetActiveSnapshot(); run = run->outer)
+	{
+		if (!run->has_outlook)
+		{
+			look_at_plan(run->query->planstate, &run->outlook);
+			run->has_outlook = true;
+		}
+		whole.rows = Max(whole.rows, run->outlook.rows);
+		whole.enough = Max(whole.enough, run->outlook.enough);
+		whole.may_stop = whole.may_stop || run->outlook.may_stop;
+	}
+	return whole;
 }
 
 void

@@ -16,10 +16,21 @@
 #include "executor/execdesc.h"
 #include "utils/snapmgr.h"
 
+/* What the plan of a statement lets expect. */
+typedef struct verdict_outlook
+{
+	double rows;   /* the most that any part of the plan is expected to give */
+	bool may_stop; /* somebody may want no more of it: LIMIT, a cursor */
+	double enough; /* rows after which LIMIT stops; 0 = not known */
+} verdict_outlook;
+
 /* A run of the executor that is on the stack; innermost in verdict_running. */
 typedef struct verdict_run
 {
 	struct verdict_run *outer;
+	const QueryDesc *query;
+	bool has_outlook; /* made when it is first asked for */
+	verdict_outlook outlook;
 	uint64 serial;			/* unique in this backend */
 	uint64 statement;		/* serial of the outermost run on the same snapshot */
 	Snapshot snapshot;		/* what was active when it began */
@@ -43,6 +54,12 @@ verdict_current_run(void)
  * utility command.
  */
 extern MemoryContext verdict_statement_lifetime(void);
+
+/*
+ * What the statement that is running lets expect, by the plans of all runs that are
+ * part of it; all zero when there is none.
+ */
+extern verdict_outlook verdict_statement_outlook(void);
 
 /* Installs the hooks; from _PG_init, once. */
 extern void verdict_running_init(void);
