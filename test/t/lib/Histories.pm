@@ -327,7 +327,7 @@ sub observe
 	my $other = $self->{finished}[ rand @{ $self->{finished} } ] or return $self->check($backend);
 	my $scope = $backend->{scope};
 
-	$self->{taken} = $other;
+	$backend->{taken} = $other;
 	return ("SELECT verdict_observe('$other->{revision}')", sub {
 		learn($scope, $_, @{ $other->{known}{$_} }) for keys %{ $other->{known} };
 		$scope->{epochs}{$_} = 1 for keys %{ $other->{epochs} };
@@ -431,8 +431,8 @@ sub take_answer
 	}
 	if ($name eq 'observe')
 	{
-		$scope->{epochs}{$_} = 1 for keys %{ $self->{taken}{epochs} };
-		$scope->{unsure} ||= $self->{taken}{unsure};
+		$scope->{epochs}{$_} = 1 for keys %{ $backend->{taken}{epochs} };
+		$scope->{unsure} ||= $backend->{taken}{unsure};
 	}
 	$self->check_refusal($backend, $scope);
 	return;
