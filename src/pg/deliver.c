@@ -29,10 +29,8 @@
 #include "executor/spi.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -44,6 +42,7 @@
 
 #include "error.h"
 #include "ledger.h"
+#include "pause.h"
 #include "server.h"
 #include "shared.h"
 #include "statement.h"
@@ -53,10 +52,6 @@
 /* What is read at once: so many rows, and no more when they pass so many bytes. */
 #define ROWS_AT_ONCE 1000
 #define BYTES_AT_ONCE (4 * 1024 * 1024)
-
-/* The pause after a failure, doubled with each further one of that server. */
-#define PAUSE_MIN_MS 100
-#define PAUSE_MAX_MS 10000
 
 #define TABLE "verdict_outbox"
 
@@ -109,16 +104,6 @@ typedef struct outbox_row
 	uint64 transaction;
 } outbox_row;
 
-/* A server that failed; gone at its next success. */
-typedef struct failing_server
-{
-	NameData name; /* hash key */
-	int failures;
-	TimestampTz due;
-	uint64 round; /* in which it failed last */
-	bool asked;	  /* the latest look has asked for its rows */
-} failing_server;
-
 /* What became of one send. */
 typedef enum row_fate
 {
@@ -138,9 +123,6 @@ typedef struct row_result
 	uint32 changed;
 	char revision[VERDICT_REVISION_MAX_TEXT + 1];
 } row_result;
-
-static HTAB *failing = NULL;
-static uint64 round_number = 0;
 
 /* ------------------------------------------------------------------ steps */
 
@@ -214,45 +196,6 @@ copy_row(HeapTuple tuple, TupleDesc descriptor)
 	return row;
 }
 
-/* Milliseconds until the first server that has failed is due, -1 when none has. */
-static int
-next_due_ms(void)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	long next_ms = -1;
-	failing_server *server;
-	HASH_SEQ_STATUS scan;
-
-	hash_seq_init(&scan, failing);
-	while ((server = hash_seq_search(&scan)) != NULL)
-	{
-		long left_ms = server->due > now ? TimestampDifferenceMilliseconds(now, server->due) : 0;
-
-		next_ms = next_ms < 0 ? left_ms : Min(next_ms, left_ms);
-	}
-	return (int) next_ms;
-}
-
-/* The servers that are not due yet, as text[]. */
-static Datum
-blocked_servers(void)
-{
-	ArrayBuildState *names = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-	TimestampTz now = GetCurrentTimestamp();
-	failing_server *server;
-	HASH_SEQ_STATUS scan;
-
-	hash_seq_init(&scan, failing);
-	while ((server = hash_seq_search(&scan)) != NULL)
-	{
-		server->asked = server->due <= now;
-		if (!server->asked)
-			names = accumArrayResult(names, CStringGetTextDatum(NameStr(server->name)), false,
-									 TEXTOID, CurrentMemoryContext);
-	}
-	return makeArrayResult(names, CurrentMemoryContext);
-}
-
 static void
 own_values(Datum *values)
 {
@@ -269,7 +212,7 @@ read_rows(const verdict_statement_call *call, MemoryContext context)
 	List *rows = NIL;
 
 	own_values(values);
-	values[2] = blocked_servers();
+	values[2] = verdict_pauses_blocked();
 	values[3] = Int64GetDatum(ROWS_AT_ONCE);
 	values[4] = Int64GetDatum(BYTES_AT_ONCE);
 	verdict_statement_run(call, &read_statement, values, NULL, SPI_OK_SELECT);
@@ -471,6 +414,13 @@ find_client(const outbox_row *row, row_result *result)
 					psprintf("role with OID %u does not exist", row->role), true);
 		return NULL;
 	}
+	/* Not by us; and what waits is known by a name that a server can have. */
+	if (strlen(row->server) >= NAMEDATALEN)
+	{
+		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_NAME_TOO_LONG),
+					pstrdup("the name of the server is too long"), true);
+		return NULL;
+	}
 	server = GetForeignServerByName(row->server, true);
 	if (server == NULL)
 	{
@@ -660,88 +610,6 @@ report_failure(const outbox_row *row, const row_result *result)
 													(long long) row->id, result->error_code)));
 }
 
-/* ------------------------------------------------------------ a server's pause */
-
-static failing_server *
-find_failing(const char *name, HASHACTION action, bool *found)
-{
-	NameData key;
-
-	memset(&key, 0, sizeof(key));
-	namestrcpy(&key, name);
-	return hash_search(failing, &key, action, found);
-}
-
-/* True when the server has not failed before. */
-static bool
-note_failure(const char *name)
-{
-	bool found;
-	failing_server *server = find_failing(name, HASH_ENTER, &found);
-	uint16 dice = 0;
-	int pause_ms;
-
-	if (!found)
-		server->failures = 0;
-	pause_ms = Min(PAUSE_MAX_MS, PAUSE_MIN_MS << Min(server->failures, 7));
-	server->failures++;
-	server->round = round_number;
-	/* Half of it by chance, so that the workers of many databases part. */
-	(void) pg_strong_random(&dice, sizeof(dice));
-	pause_ms = pause_ms / 2 + (int) ((int64) dice * (pause_ms / 2) / PG_UINT16_MAX);
-	server->due = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause_ms);
-	return !found;
-}
-
-static void
-note_success(const char *name)
-{
-	bool found;
-
-	(void) find_failing(name, HASH_REMOVE, &found);
-	if (found)
-		ereport(LOG,
-				(errmsg("batches of verdict_outbox for server \"%s\" are delivered again", name)));
-}
-
-/* What was read behind a row that failed must not overtake it. */
-static bool
-has_failed_now(const char *name)
-{
-	bool found;
-	failing_server *server = find_failing(name, HASH_FIND, &found);
-
-	return found && server->round == round_number;
-}
-
-/* The latest look has found nothing: what it asked for waits no more. */
-static void
-forget_absent(void)
-{
-	failing_server *server;
-	HASH_SEQ_STATUS scan;
-
-	hash_seq_init(&scan, failing);
-	while ((server = hash_seq_search(&scan)) != NULL)
-	{
-		if (server->asked)
-			hash_search(failing, &server->name, HASH_REMOVE, NULL);
-	}
-}
-
-void
-verdict_deliver_reset(void)
-{
-	failing_server *server;
-	HASH_SEQ_STATUS scan;
-
-	if (failing == NULL)
-		return;
-	hash_seq_init(&scan, failing);
-	while ((server = hash_seq_search(&scan)) != NULL)
-		server->due = 0;
-}
-
 /* ------------------------------------------------------------------ a round */
 
 static void
@@ -785,7 +653,7 @@ deliver_row(const outbox_row *row, bool worker, verdict_round *round)
 	{
 		case ROW_ANSWERED:
 			round->delivered++;
-			note_success(row->server);
+			verdict_pause_end(row->server);
 			break;
 		case ROW_REFUSED:
 			round->parked++;
@@ -793,23 +661,12 @@ deliver_row(const outbox_row *row, bool worker, verdict_round *round)
 			break;
 		case ROW_WAITS:
 			round->waiting++;
-			if (note_failure(row->server) || !worker)
+			if (verdict_pause_begin(row->server) || !worker)
 				report_failure(row, &result);
 			break;
 		case ROW_GONE:
 			break;
 	}
-}
-
-static void
-start(void)
-{
-	HASHCTL control = {
-		.keysize = sizeof(NameData),
-		.entrysize = sizeof(failing_server),
-	};
-
-	failing = hash_create("verdict servers that fail", 8, &control, HASH_ELEM | HASH_BLOBS);
 }
 
 void
@@ -823,9 +680,7 @@ verdict_deliver_round(bool worker, verdict_round *round)
 	ListCell *cell;
 
 	memset(round, 0, sizeof(*round));
-	if (failing == NULL)
-		start();
-	round_number++;
+	verdict_pauses_begin_round();
 
 	MemoryContextSwitchTo(context);
 	rows = look(worker, context, round);
@@ -834,7 +689,7 @@ verdict_deliver_round(bool worker, verdict_round *round)
 		const outbox_row *row = lfirst(cell);
 
 		CHECK_FOR_INTERRUPTS();
-		if (has_failed_now(row->server))
+		if (verdict_pause_is_new(row->server))
 			continue;
 		MemoryContextSwitchTo(row_context);
 		deliver_row(row, worker, round);
@@ -844,8 +699,8 @@ verdict_deliver_round(bool worker, verdict_round *round)
 	/* Another look tells whether there is more, or something behind what waits. */
 	round->more = rows != NIL;
 	if (rows == NIL)
-		forget_absent();
-	round->next_ms = next_due_ms();
+		verdict_pauses_forget_absent();
+	round->next_ms = verdict_pauses_next_ms();
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }

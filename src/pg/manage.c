@@ -25,6 +25,7 @@
 #include "utils/builtins.h"
 #include "utils/xid8.h"
 
+#include "pause.h"
 #include "server.h"
 #include "shared.h"
 #include "statement.h"
@@ -144,7 +145,7 @@ deliver_all(void)
 	verdict_round round;
 
 	/* What failed a while ago is tried at once by one who asks now. */
-	verdict_deliver_reset();
+	verdict_pauses_reset();
 	do
 	{
 		verdict_deliver_round(false, &round);

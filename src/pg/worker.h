@@ -110,9 +110,6 @@ typedef struct verdict_round
  */
 extern void verdict_deliver_round(bool worker, verdict_round *round);
 
-/* The rows that wait for a server that failed are due now. */
-extern void verdict_deliver_reset(void);
-
 /* Hooks of commands, and the launcher's registration; from _PG_init. */
 extern void verdict_hook_init(void);
 extern void verdict_launcher_register(void);
