@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 my ($node, $instance) = Outbox::start('primary', init => { allows_streaming => 1 },
 	conf => "max_prepared_transactions = 5\n");
 my $psql = sub { $node->safe_psql('postgres', join "\n", @_) };
-$instance->call('SetPolicy', { policy => 'allow(a, "read", r) if viewer(a, r);' });
+Outbox::set_policy($instance);
 
 # ------------------------------------------------------------ two-phase commit
 

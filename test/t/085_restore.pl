@@ -89,7 +89,7 @@ like($errors, qr/NOTICE:  1 batch was delivered/, 'a refused batch does not hold
 like($errors, qr/WARNING:  batch \d+ of verdict_outbox was refused and is parked/, '... and is told');
 
 # A session with database scope waits until somebody delivers.
-$instance->call('SetPolicy', { policy => 'allow(a, "read", r) if viewer(a, r);' });
+Outbox::set_policy($instance);
 $psql->('SELECT verdict_outbox_drop(id) FROM verdict_outbox');
 my $check = q{SELECT verdict_authorize('User:one', 'read', 'Document:1')};
 is($psql->("SET verdict.session_scope = database; $check"), 't', 'database scope without a worker');

@@ -94,6 +94,39 @@ sub viewers
 	return join ' ', sort map { $_->{args}[0]{identity}{id} } @{ $answer->{body}{facts} || [] };
 }
 
+# Whoever is a viewer of a document may read it.
+sub set_policy
+{
+	my ($instance) = @_;
+	my $answer = $instance->call('SetPolicy', { policy => 'allow(a, "read", r) if viewer(a, r);' });
+	die "SetPolicy: $answer->{message}" if $answer->{status} != 200;
+	return;
+}
+
+# Whether alice may, and the call that makes her a viewer behind the database's back.
+our $check = q{SELECT verdict_authorize('User:alice', 'read', 'Document:1')};
+our @viewer = ('InsertFact', { fact => VerdictDev::fact_of('viewer', 'User:alice', 'Document:1') });
+
+# Her right is revoked and committed by one session, then another one asks: how
+# often the answer was yes.
+sub revoke_and_ask
+{
+	my ($node, $instance, $writer, $reader, $rounds) = @_;
+	my $yes = 0;
+
+	for my $round (1 .. $rounds)
+	{
+		$instance->call(@viewer)->{status} == 200 or die 'InsertFact failed';
+		$writer->must(revoke('alice'));
+		my ($answer, $state) = $reader->ask($check);
+		die "round $round: $state " . $reader->error if $state ne '00000';
+		$yes++ if $answer eq 't';
+		# The next round begins from nothing.
+		drained($node) or die "round $round: not drained";
+	}
+	return $yes;
+}
+
 # The process id of the worker of a database, '' for none.
 sub worker
 {
