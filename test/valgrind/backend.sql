@@ -44,6 +44,8 @@ BEGIN
 END;
 $$;
 
+SET verdict.mutation_mode = immediate;
+
 SET verdict.server = 'bundled';
 
 CALL every_call();
@@ -51,6 +53,70 @@ CALL every_call();
 SET verdict.server = 'bundled_json';
 
 CALL every_call();
+
+CREATE TABLE document (id integer PRIMARY KEY, owner_id text);
+
+CREATE TABLE page (id integer, owner_id text);
+
+CREATE TRIGGER emit AFTER INSERT OR UPDATE OR DELETE ON document FOR EACH ROW
+	EXECUTE FUNCTION verdict_emit_fact('owner', 'User:{owner_id}', 'Document:{id}');
+
+CREATE TRIGGER emit AFTER INSERT ON page REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT
+	EXECUTE FUNCTION verdict_emit_fact('owner', 'User:{owner_id}', 'Page:{id}');
+
+CREATE PROCEDURE queued_changes(number integer) LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO document SELECT n, 'user' || n % 7 FROM generate_series(number, number + 299) n;
+	INSERT INTO page SELECT n, 'user' || n % 7 FROM generate_series(number, number + 299) n;
+	UPDATE document SET owner_id = owner_id || 'x' WHERE id = number;
+	BEGIN
+		DELETE FROM document;
+		PERFORM verdict_insert_fact('owner', repeat('y', 100000));
+		RAISE 'taken back';
+	EXCEPTION WHEN raise_exception THEN NULL;
+	END;
+	PERFORM verdict_set_policy('allow(user, "read", doc) if owner(user, doc);');
+	DELETE FROM document WHERE id = number + 1;
+END;
+$$;
+
+CREATE PROCEDURE checks() LANGUAGE plpgsql AS $$
+DECLARE
+	visible bigint;
+BEGIN
+	SELECT count(*) INTO visible FROM document WHERE verdict_authorize('User:user3', 'read', verdict_identity('Document', id));
+	ASSERT visible BETWEEN 42 AND 43, visible;
+	ASSERT cardinality(verdict_resource_ids('User:user3', 'read', 'Document', NULL::integer)) BETWEEN 42 AND 43;
+	ASSERT (SELECT count(*) > 0 FROM verdict_reconcile_facts('owner', 'SELECT verdict_identity(''User'', ''nobody''), 1'));
+	ASSERT (SELECT count(*) > 0 FROM verdict_stat_calls());
+END;
+$$;
+
+SET work_mem = '64kB';
+
+SET verdict.mutation_mode = deferred;
+
+SET verdict.server = 'bundled';
+
+CALL queued_changes(1);
+
+CALL checks();
+
+SET verdict.mutation_mode = outbox;
+
+CALL queued_changes(1001);
+
+SELECT set_config('verdict.idempotency_key', 'once', false);
+
+CALL queued_changes(2001);
+
+SELECT set_config('verdict.idempotency_key', '', false);
+
+CALL verdict_deliver();
+
+DO $$ BEGIN ASSERT (SELECT count(*) = 0 FROM verdict_outbox); END $$;
+
+SELECT verdict_prune_ledger();
 
 SET verdict.server = 'nobody';
 
