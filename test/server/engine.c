@@ -71,6 +71,7 @@ engine_close(engine *engine)
 	policy_free(engine->policy);
 	store_close(engine->store);
 	pool_destroy(&engine->pool);
+	pool_destroy(&engine->rows);
 	free(engine);
 }
 
@@ -182,9 +183,11 @@ static Verdict__V1__QueryResponse *
 query_response(query *query, engine_error *error)
 {
 	Verdict__V1__QueryResponse *response = memory_alloc(sizeof(*response));
+	pool *memory = &query->engine->rows;
 	size_t width = (size_t) query->pattern.variable_count;
 	size_t count = row_set_count(&query->rows);
 
+	pool_reset(memory);
 	verdict__v1__query_response__init(response);
 	response->truncated = row_set_truncated(&query->rows);
 	if (width > 0)
@@ -192,21 +195,22 @@ query_response(query *query, engine_error *error)
 	for (size_t i = 0; i < width; i++)
 		response->variables[response->n_variables++] = memory_copy(query->pattern.names[i]);
 	if (count > 0)
-		response->rows = memory_alloc(count * sizeof(*response->rows));
+		response->rows = pool_alloc(memory, count * sizeof(*response->rows));
 	for (size_t i = 0; i < count; i++)
 	{
 		const value_id *values = row_set_row(&query->rows, i);
-		Verdict__V1__Row *row = memory_alloc(sizeof(*row));
+		Verdict__V1__Row *row = pool_alloc(memory, sizeof(*row));
 
 		verdict__v1__row__init(row);
 		response->rows[response->n_rows++] = row;
 		if (width > 0)
-			row->values = memory_alloc(width * sizeof(*row->values));
+			row->values = pool_alloc(memory, width * sizeof(*row->values));
 		for (size_t j = 0; j < width; j++)
 		{
-			row->values[j] = wire_value_new(query->engine, values[j], error);
+			row->values[j] = wire_value_new(query->engine, values[j], memory, error);
 			if (row->values[j] == NULL)
 			{
+				engine_query_drop_rows(response);
 				verdict__v1__query_response__free_unpacked(response, NULL);
 				return NULL;
 			}
@@ -214,6 +218,13 @@ query_response(query *query, engine_error *error)
 		}
 	}
 	return response;
+}
+
+void
+engine_query_drop_rows(Verdict__V1__QueryResponse *response)
+{
+	response->n_rows = 0;
+	response->rows = NULL;
 }
 
 static bool
@@ -385,7 +396,7 @@ add_fact(listing *listing, const relation *relation, const value_id *args, engin
 	}
 	for (size_t i = 0; i < arity; i++)
 	{
-		fact->args[i] = wire_value_new(listing->engine, args[i], error);
+		fact->args[i] = wire_value_new(listing->engine, args[i], NULL, error);
 		if (fact->args[i] == NULL)
 			return false;
 		fact->n_args++;

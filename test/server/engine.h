@@ -85,6 +85,11 @@ extern bool engine_authorize(engine *engine, const Verdict__V1__AuthorizeRequest
 extern bool engine_query(engine *engine, const Verdict__V1__QueryRequest *request,
 						 Verdict__V1__QueryResponse **response, engine_error *error);
 /*
+ * There may be very many rows, so they are not allocated one by one: they lie with
+ * the engine until its next Query.  To be called before the response is freed.
+ */
+extern void engine_query_drop_rows(Verdict__V1__QueryResponse *response);
+/*
  * Stored facts only, in a fixed order.  A pattern that is missing lists
  * everything.  after is empty or the next of an earlier answer to the same
  * pattern, else invalid_argument.

@@ -18,6 +18,7 @@ struct engine
 	policy *policy; /* the one in force; never NULL when open */
 	evaluator *evaluator;
 	pool pool; /* for one call; emptied by it */
+	pool rows; /* of the last answer to Query */
 	held_key *held;
 	uint32_t max_query_rows;
 	uint32_t max_list_facts;
@@ -83,10 +84,12 @@ extern bool wire_read_pattern(engine *engine, const Verdict__V1__Pattern *patter
 extern bool wire_match(const wire_pattern *pattern, const value_id *fact, value_id *values);
 
 /*
- * Back to the wire: a Value made with malloc, its kind not set for an any value.
- * NULL with the error filled when the store failed.
+ * Back to the wire: a Value, its kind not set for an any value.  It is made with
+ * malloc; with "memory" all of it lies there, or with the store, instead.  NULL with
+ * the error filled when the store failed.
  */
-extern Verdict__V1__Value *wire_value_new(engine *engine, value_id id, engine_error *error);
+extern Verdict__V1__Value *
+wire_value_new(engine *engine, value_id id, pool *memory, engine_error *error);
 
 /* Checks of names, with the place of what is wrong. */
 extern bool wire_check_identifier(const char *text, const wire_place *place, engine_error *error);

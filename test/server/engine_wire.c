@@ -244,32 +244,46 @@ wire_match(const wire_pattern *pattern, const value_id *fact, value_id *values)
 	return true;
 }
 
-Verdict__V1__Value *
-wire_value_new(engine *engine, value_id id, engine_error *error)
+/* From a pool there is nothing to free by itself, and a text may be there already. */
+static void *
+take(pool *memory, size_t size)
 {
-	Verdict__V1__Value *wire = memory_alloc(sizeof(*wire));
+	return memory != NULL ? pool_alloc(memory, size) : memory_alloc(size);
+}
+
+static char *
+take_text(pool *memory, const char *text)
+{
+	return memory != NULL ? (char *) text : memory_copy(text);
+}
+
+Verdict__V1__Value *
+wire_value_new(engine *engine, value_id id, pool *memory, engine_error *error)
+{
+	Verdict__V1__Value *wire = take(memory, sizeof(*wire));
 	store_value value;
 
 	verdict__v1__value__init(wire);
 	if (value_is_any(id))
 		return wire;
-	if (!store_get_value(engine->store, id, &engine->pool, &value, error))
+	if (!store_get_value(engine->store, id, memory != NULL ? memory : &engine->pool, &value, error))
 	{
-		free(wire);
+		if (memory == NULL)
+			free(wire);
 		return NULL;
 	}
 	switch (value.kind)
 	{
 		case STORE_IDENTITY:
 			wire->kind_case = VERDICT__V1__VALUE__KIND_IDENTITY;
-			wire->identity = memory_alloc(sizeof(*wire->identity));
+			wire->identity = take(memory, sizeof(*wire->identity));
 			verdict__v1__identity__init(wire->identity);
-			wire->identity->type = memory_copy(value.type);
-			wire->identity->id = memory_copy(value.text);
+			wire->identity->type = take_text(memory, value.type);
+			wire->identity->id = take_text(memory, value.text);
 			break;
 		case STORE_STRING:
 			wire->kind_case = VERDICT__V1__VALUE__KIND_STRING;
-			wire->string = memory_copy(value.text);
+			wire->string = take_text(memory, value.text);
 			break;
 		case STORE_INTEGER:
 			wire->kind_case = VERDICT__V1__VALUE__KIND_INTEGER;

@@ -425,6 +425,8 @@ take_response(service *service, service_call *call, ProtobufCMessage *response,
 		__atomic_add_fetch(&service->executions[call->method->index], 1, __ATOMIC_RELAXED);
 	if (!wire_encode(&call->answer, call->format, response))
 		service_fail(call, VERDICT_RESOURCE_EXHAUSTED, "the answer is too large; ask with a limit");
+	if (response->descriptor == &verdict__v1__query_response__descriptor)
+		engine_query_drop_rows((Verdict__V1__QueryResponse *) response);
 	protobuf_c_message_free_unpacked(response, NULL);
 }
 

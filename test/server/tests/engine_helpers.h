@@ -213,6 +213,9 @@ parse_fact(const char *text)
 static inline void
 free_message(void *message)
 {
+	if (message != NULL &&
+		((ProtobufCMessage *) message)->descriptor == &verdict__v1__query_response__descriptor)
+		engine_query_drop_rows(message);
 	protobuf_c_message_free_unpacked(message, NULL);
 }
 

@@ -263,7 +263,7 @@ reads_by_consistency(void **state)
 
 	(void) state;
 	start(2, AGES, 1, 0);
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
 	assert_string_equal(short_form(revision), "1.1");
 
 	/* A replica has not got it; a read that does not ask for it is old. */
@@ -318,7 +318,7 @@ wait_ends_with_the_change(void **state)
 
 	(void) state;
 	start(1, AGES, 1, 0);
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
 	pthread_create(&thread, NULL, let_go_soon, &node);
 	result = read_at(1, "s", SESSION, revision);
 	pthread_join(thread, NULL);
@@ -338,7 +338,7 @@ unreachable_revisions(void **state)
 
 	(void) state;
 	start(1, 0, 2, 0);
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
 	let_go(1);
 	at = strrchr(revision, '.');
 	/* Not reached, at any node and in any mode that looks. */
@@ -404,7 +404,7 @@ keys_are_known_everywhere(void **state)
 	(void) state;
 	start(2, 0, 1, 0);
 	/* Whichever node takes it. */
-	snprintf(revision, sizeof(revision), "%s", insert_at(2, "p(1)", "key"));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(2, "p(1)", "key"));
 	insert_at(1, "p(2)", NULL);
 	assert_string_equal(insert_at(CLUSTER_FRONT, "p(1)", "key"), revision);
 	assert_int_equal(figure(0, "mutations"), 2);
@@ -426,11 +426,11 @@ failover_loses_what_was_not_received(void **state)
 
 	(void) state;
 	start(3, AGES, 1, 0);
-	snprintf(seen, sizeof(seen), "%s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
+	snprintf(seen, sizeof(seen), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
 	let_go(1);
 	let_go(2);
 	order(1, "{\"lag_ms\": 600000}");
-	snprintf(lost, sizeof(lost), "%s", insert_at(CLUSTER_FRONT, "p(2)", "key"));
+	snprintf(lost, sizeof(lost), "%.127s", insert_at(CLUSTER_FRONT, "p(2)", "key"));
 	let_go(2);
 	/* Node 0 and 2 have both, node 1 the first, node 3 nothing. */
 	assert_null(fail_over("{\"to\": 1}"));
@@ -553,10 +553,10 @@ writer_cut_off(void **state)
 
 	(void) state;
 	start(2, 0, 1, 0);
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", NULL));
 	let_go(1);
 	order(2, "{\"frozen\": true}");
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(2)", NULL));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(2)", NULL));
 	let_go(1);
 	order(0, "{\"cut\": \"refuse\"}");
 	/* Who has it serves it, who has not cannot. */
@@ -769,7 +769,7 @@ files(void **state)
 	(void) state;
 	remove_files();
 	restart(2);
-	snprintf(revision, sizeof(revision), "%s", insert_at(CLUSTER_FRONT, "p(1)", "key"));
+	snprintf(revision, sizeof(revision), "%.127s", insert_at(CLUSTER_FRONT, "p(1)", "key"));
 	/* Nobody is behind after a restart, and the history is the same. */
 	restart(2);
 	assert_string_equal(read_at(1, "s", SESSION, revision).rows, "1");
