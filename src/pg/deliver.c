@@ -119,7 +119,8 @@ typedef struct row_result
 	Oid server;
 	const char *error_code; /* of REFUSED and WAITS */
 	const char *error_message;
-	bool made_here; /* so the message may stand in the log */
+	bool for_log;	/* the message was made on this side */
+	bool from_core; /* the message is UTF-8 */
 	uint32 changed;
 	char revision[VERDICT_REVISION_MAX_TEXT + 1];
 } row_result;
@@ -337,12 +338,13 @@ still_there(int64 id)
 }
 
 static void
-set_failure(row_result *result, row_fate fate, const char *code, char *message, bool made_here)
+set_failure(row_result *result, row_fate fate, const char *code, char *message)
 {
 	result->fate = fate;
 	result->error_code = code;
 	result->error_message = message;
-	result->made_here = made_here;
+	result->for_log = true;
+	result->from_core = false;
 }
 
 static char *
@@ -377,7 +379,7 @@ use_server(const outbox_row *row, row_result *result)
 		error = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		set_failure(result, ROW_WAITS, sqlstate_text(error->sqlerrcode), error->message, true);
+		set_failure(result, ROW_WAITS, sqlstate_text(error->sqlerrcode), error->message);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
@@ -411,21 +413,21 @@ find_client(const outbox_row *row, row_result *result)
 	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(row->role)))
 	{
 		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
-					psprintf("role with OID %u does not exist", row->role), true);
+					psprintf("role with OID %u does not exist", row->role));
 		return NULL;
 	}
 	/* Not by us; and what waits is known by a name that a server can have. */
 	if (strlen(row->server) >= NAMEDATALEN)
 	{
 		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_NAME_TOO_LONG),
-					pstrdup("the name of the server is too long"), true);
+					pstrdup("the name of the server is too long"));
 		return NULL;
 	}
 	server = GetForeignServerByName(row->server, true);
 	if (server == NULL)
 	{
 		set_failure(result, ROW_WAITS, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
-					psprintf("server \"%s\" does not exist", row->server), true);
+					psprintf("server \"%s\" does not exist", row->server));
 		return NULL;
 	}
 	result->server = server->serverid;
@@ -433,16 +435,14 @@ find_client(const outbox_row *row, row_result *result)
 	{
 		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					psprintf("role \"%s\" has no USAGE on server \"%s\"",
-							 GetUserNameFromId(row->role, false), row->server),
-					true);
+							 GetUserNameFromId(row->role, false), row->server));
 		return NULL;
 	}
 	if (!has_mapping(row->role, server->serverid))
 	{
 		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_UNDEFINED_OBJECT),
 					psprintf("role \"%s\" has no user mapping for server \"%s\"",
-							 GetUserNameFromId(row->role, false), row->server),
-					true);
+							 GetUserNameFromId(row->role, false), row->server));
 		return NULL;
 	}
 	return use_server(row, result);
@@ -504,7 +504,7 @@ send_row(const outbox_row *row, verdict_client *client, row_result *result)
 	if (!method_of(row->method, &method))
 	{
 		set_failure(result, ROW_REFUSED, sqlstate_text(ERRCODE_INVALID_PARAMETER_VALUE),
-					psprintf("\"%s\" is no method that changes anything", row->method), true);
+					psprintf("\"%s\" is no method that changes anything", row->method));
 		return;
 	}
 	if (verdict_session_init(&session, verdict_backend_host(), NULL, VERDICT_CONSISTENCY_DEFAULT,
@@ -521,8 +521,10 @@ send_row(const outbox_row *row, verdict_client *client, row_result *result)
 	if (status.cause == VERDICT_CAUSE_INTERRUPTED)
 		verdict_wait_raise_interrupt();
 	set_failure(result, refused_for_good(&status) ? ROW_REFUSED : ROW_WAITS,
-				verdict_code_name(status.code), pstrdup(status.message),
-				status.cause != VERDICT_CAUSE_REMOTE);
+				verdict_code_name(status.code), pstrdup(status.message));
+	result->for_log = status.cause != VERDICT_CAUSE_REMOTE && status.cause != VERDICT_CAUSE_HTTP &&
+					  status.cause != VERDICT_CAUSE_ANSWER;
+	result->from_core = true;
 }
 
 /* -------------------------------------------------------------- recording */
@@ -555,19 +557,24 @@ record_answer(const outbox_row *row, const row_result *result)
 	record_ledger(row, result);
 }
 
+/* In the database's encoding, so far as it can be said there. */
+static const char *
+message_of(const row_result *result)
+{
+	return result->from_core ? verdict_from_utf8_lossy(result->error_message)
+							 : result->error_message;
+}
+
 static void
 record_failure(const outbox_row *row, const row_result *result)
 {
 	verdict_statement_call call;
-	const char *message = result->error_message;
 	Datum values[4];
 
 	verdict_statement_begin(&call, TABLE);
-	if (!result->made_here)
-		message = verdict_from_utf8_lossy(message);
 	values[0] = Int64GetDatum(row->id);
 	values[1] = CStringGetTextDatum(result->error_code);
-	values[2] = CStringGetTextDatum(message);
+	values[2] = CStringGetTextDatum(message_of(result));
 	values[3] = BoolGetDatum(result->fate == ROW_REFUSED);
 	verdict_statement_run(&call, &failure_statement, values, NULL, SPI_OK_UPDATE);
 	verdict_statement_end(&call);
@@ -589,25 +596,26 @@ record(const outbox_row *row, const row_result *result, bool worker)
 		verdict_shared_answered(row->transaction, result->fate == ROW_REFUSED);
 }
 
-/* The message of the instance may tell facts, so the log does not tell it. */
+/* What the instance has said may tell facts, so the log does not repeat it. */
 static void
-report_failure(const outbox_row *row, const row_result *result)
+report_failure(const outbox_row *row, const row_result *result, bool worker)
 {
 	if (result->fate == ROW_REFUSED)
 		ereport(
 			WARNING,
 			(errmsg("batch %lld of verdict_outbox was refused and is parked", (long long) row->id),
-			 result->made_here ? errdetail_internal("%s", result->error_message)
-							   : errdetail("Server \"%s\" answered with Connect code %s.",
-										   row->server, result->error_code),
+			 result->for_log ? errdetail_internal("%s", message_of(result))
+							 : errdetail("Server \"%s\" answered with Connect code %s.",
+										 row->server, result->error_code),
 			 errhint("See verdict_outbox_status, then send it again with "
 					 "verdict_outbox_resend(%lld) or give it up with verdict_outbox_drop(%lld).",
 					 (long long) row->id, (long long) row->id)));
 	else
-		ereport(LOG, (errmsg("batches of verdict_outbox for server \"%s\" wait", row->server),
-					  result->made_here ? errdetail_internal("%s", result->error_message)
-										: errdetail("Batch %lld was answered with Connect code %s.",
-													(long long) row->id, result->error_code)));
+		ereport(worker ? LOG : WARNING,
+				(errmsg("batches of verdict_outbox for server \"%s\" wait", row->server),
+				 result->for_log ? errdetail_internal("%s", message_of(result))
+								 : errdetail("Batch %lld was answered with Connect code %s.",
+											 (long long) row->id, result->error_code)));
 }
 
 /* ------------------------------------------------------------------ a round */
@@ -657,12 +665,12 @@ deliver_row(const outbox_row *row, bool worker, verdict_round *round)
 			break;
 		case ROW_REFUSED:
 			round->parked++;
-			report_failure(row, &result);
+			report_failure(row, &result, worker);
 			break;
 		case ROW_WAITS:
 			round->waiting++;
 			if (verdict_pause_begin(row->server) || !worker)
-				report_failure(row, &result);
+				report_failure(row, &result, worker);
 			break;
 		case ROW_GONE:
 			break;

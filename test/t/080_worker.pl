@@ -112,6 +112,20 @@ for my $status (400, 403, 404, 501)
 }
 is($psql->('SELECT count(*) FROM verdict_outbox'), '0', 'nothing of it is left');
 
+# What others have written is in the view, and never in the log.
+$log_start = -s $node->logfile;
+for my $fault ({ kind => 'status', status => 500, content_type => 'application/json', body => '{"message":"hidden-content"}' },
+	{ kind => 'error', code => 'internal', message => 'hidden-content' })
+{
+	$instance->fault('*', $fault, times => -1);
+	$psql->(Outbox::grant('hidden'));
+	ok(Outbox::wait_until(sub { $psql->("SELECT count(*) FROM verdict_outbox WHERE error_message LIKE '%hidden-content%'") eq '1' }),
+		"$fault->{kind}: the text of the answer can be seen");
+	$instance->clear_faults;
+	ok(Outbox::drained($node), '... and the batch is delivered');
+}
+unlike(slurp_file($node->logfile, $log_start) =~ s/^.*LOG:  statement:.*$//mgr, qr/hidden-content/, '... and is not in the log');
+
 # ------------------------------------------------------------------ waiting
 
 # A wrong credential waits until it is mended.
@@ -165,6 +179,12 @@ for my $statement ('SELECT * FROM verdict_outbox', 'DELETE FROM verdict_outbox',
 	$psql->('REVOKE EXECUTE ON PROCEDURE verdict_deliver() FROM PUBLIC');
 	my ($status, undef, $errors) = $node->psql('postgres', "SET ROLE clerk; $statement");
 	like($errors, qr/permission denied/, "$statement: not for everybody");
+}
+
+$psql->('CREATE ROLE watcher LOGIN IN ROLE pg_monitor');
+for my $view ('verdict_outbox_status', 'verdict_stat_outbox')
+{
+	is($node->safe_psql('postgres', "SET ROLE watcher; SELECT count(*) FROM $view"), '0', "$view is for pg_monitor");
 }
 
 # Its mapping decides; without one, or without the role, somebody has to decide.

@@ -78,7 +78,9 @@ $session->quit;
 my $url = $instance->url;
 $psql->("ALTER SERVER main OPTIONS (SET instance_url 'http://127.0.0.1:1')");
 $psql->(Outbox::grant('down1'), Outbox::grant('down2'));
-is(deliver(), '0', 'an instance that is down: nothing is delivered');
+my $warned = ($node->psql('postgres', 'CALL verdict_deliver()'))[2];
+like($warned, qr/WARNING:  batches of verdict_outbox for server "main" wait.*NOTICE:  0 batches were delivered/s,
+	'an instance that is down: nothing is delivered, and it is told');
 is($psql->('SELECT error_code, attempts FROM verdict_outbox_status ORDER BY id LIMIT 1'), 'unavailable|1', '... and it is seen why');
 $psql->("ALTER SERVER main OPTIONS (SET instance_url '$url')");
 is(deliver(), '2', '... and at the next call it is');
