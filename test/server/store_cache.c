@@ -1,11 +1,14 @@
 /*
  * store_cache.c
- *		Numbers of the values that were looked up last, so that a value that comes
- *		again and again costs no look-up in the file.
+ *		Numbers of the values that were looked up last, and texts of the numbers,
+ *		so that a value that comes again and again costs no look-up in the file.
  *
- * One entry a slot, the newest wins.  It holds only values that the store has:
+ * One entry a slot, the newest wins.  Both hold only values that the store has:
  * what a transaction added is gone from here when the transaction is rolled back,
  * since then everything is forgotten.
+ *
+ * A long answer is made of very many texts, each once, in the order of their
+ * numbers; so there is room for a million, of which only what is used is memory.
  */
 #include "store_internal.h"
 
@@ -21,6 +24,15 @@ struct cached_value
 	uint64_t hash;
 	value_id id;
 	char *text; /* NULL = the slot is empty */
+};
+
+#define TEXT_SLOTS 1048576 /* a power of two */
+#define LONGEST_TEXT 23
+
+struct cached_text
+{
+	value_id id; /* 0 = the slot is empty */
+	char text[LONGEST_TEXT + 1];
 };
 
 uint64_t
@@ -65,6 +77,41 @@ store_cache_add(store *store, const char *text, uint64_t hash, value_id id)
 	slot->id = id;
 }
 
+static cached_text *
+text_slot(const store *store, value_id id)
+{
+	return &store->texts[(uint64_t) (id >> VALUE_TYPE_BITS) & (TEXT_SLOTS - 1)];
+}
+
+const char *
+store_cache_find_text(const store *store, value_id id)
+{
+	const cached_text *slot;
+
+	if (store->texts == NULL)
+		return NULL;
+	slot = text_slot(store, id);
+	return slot->id == id ? slot->text : NULL;
+}
+
+void
+store_cache_add_text(store *store, value_id id, const char *text, size_t size)
+{
+	cached_text *slot;
+
+	if (size > LONGEST_TEXT)
+		return;
+	/* Large enough to come from the system as pages that are zero until touched. */
+	if (store->texts == NULL)
+		store->texts = calloc(TEXT_SLOTS, sizeof(cached_text));
+	if (store->texts == NULL)
+		return;
+	slot = text_slot(store, id);
+	slot->id = id;
+	memcpy(slot->text, text, size);
+	slot->text[size] = '\0';
+}
+
 void
 store_cache_forget(store *store)
 {
@@ -73,6 +120,8 @@ store_cache_forget(store *store)
 		free(store->cache[i].text);
 		store->cache[i].text = NULL;
 	}
+	free(store->texts);
+	store->texts = NULL;
 }
 
 void

@@ -58,6 +58,7 @@ typedef struct temporary_value
 
 /* What store_cache.c keeps of a value. */
 typedef struct cached_value cached_value;
+typedef struct cached_text cached_text;
 
 struct store
 {
@@ -79,6 +80,7 @@ struct store
 	int64_t first_serial; /* of the transaction that runs */
 
 	cached_value *cache;
+	cached_text *texts; /* NULL until there is one */
 
 	temporary_value *values;
 	size_t value_count;
@@ -118,6 +120,9 @@ extern void store_cache_open(store *store);
 extern bool
 store_cache_find(const store *store, int64_t type, const char *text, uint64_t hash, value_id *id);
 extern void store_cache_add(store *store, const char *text, uint64_t hash, value_id id);
+/* The text of a value, good until the next one is added; NULL when it is not known. */
+extern const char *store_cache_find_text(const store *store, value_id id);
+extern void store_cache_add_text(store *store, value_id id, const char *text, size_t size);
 /* On rollback: what was added may be gone. */
 extern void store_cache_forget(store *store);
 extern void store_cache_close(store *store);

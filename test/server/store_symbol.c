@@ -408,6 +408,12 @@ get_text(store *store, value_id id, pool *pool, const char **text, engine_error 
 		*text = pool_copy(pool, stored, strlen(stored));
 		return true;
 	}
+	stored = store_cache_find_text(store, id);
+	if (stored != NULL)
+	{
+		*text = pool_copy(pool, stored, strlen(stored));
+		return true;
+	}
 	if (!store_begin_read(store, error))
 		return false;
 	sqlite3_bind_int64(statement, 1, id);
@@ -416,7 +422,12 @@ get_text(store *store, value_id id, pool *pool, const char **text, engine_error 
 	if (stored == NULL)
 		store_fail(store, "reading a value", error);
 	else
-		*text = pool_copy(pool, stored, (size_t) sqlite3_column_bytes(statement, 0));
+	{
+		size_t size = (size_t) sqlite3_column_bytes(statement, 0);
+
+		*text = pool_copy(pool, stored, size);
+		store_cache_add_text(store, id, stored, size);
+	}
 	sqlite3_reset(statement);
 	return stored != NULL;
 }
