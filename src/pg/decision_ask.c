@@ -154,7 +154,10 @@ verdict_plan_list(verdict_decision_set *set)
 												  REFUSED_SECONDS * 1000);
 }
 
-/* Whether the next thing to do is to ask for a list, "unknown" checks being due. */
+/*
+ * Whether the next thing to do is to ask for a list, "unknown" checks being due: one
+ * with more to come, or many, which are all.
+ */
 static bool
 wants_list(verdict_decision_set *set, size_t unknown)
 {
@@ -164,6 +167,8 @@ wants_list(verdict_decision_set *set, size_t unknown)
 
 	if (!verdict_setting_prefetch || set->unlistable || asked < FIRST_CHECKS)
 		return false;
+	if (unknown > 1)
+		return (double) unknown * ROWS_PER_CHECK >= set->rows;
 	outlook = verdict_statement_outlook();
 	if (!outlook.may_stop)
 	{
