@@ -166,6 +166,20 @@ ok(Outbox::drained($node), '... and all are delivered once it is up');
 @order = map { pack('H*', $_->{body_hex}) =~ /dead(\d+)/ ? $1 : () } Outbox::mutations($instance);
 is("@order", '1 2 3', '... in order');
 
+# Delivery by hand beside a worker waits for what the worker is at.
+$instance->fault('BatchFacts', { kind => 'stall', ms => 400, when => 'before' }, times => 2);
+$psql->(Outbox::grant('hand1'), Outbox::grant('hand2'));
+like(($node->psql('postgres', 'CALL verdict_deliver()'))[2], qr/NOTICE:  [12] batch(es were| was) delivered/,
+	'CALL verdict_deliver() beside a worker');
+like(Outbox::viewers($instance), qr/\bhand1 hand2\b/, '... returns when all is answered');
+like(($node->psql('postgres', 'CALL verdict_deliver()'))[2], qr/NOTICE:  0 batches/, '... and at once when nothing is pending');
+$instance->fault('BatchFacts', { kind => 'error', code => 'unauthenticated' }, times => -1);
+$psql->(Outbox::grant('hand3'));
+like(($node->psql('postgres', "SET statement_timeout = '600ms'; CALL verdict_deliver()"))[2], qr/statement timeout/,
+	'... and can be ended while it waits');
+$instance->clear_faults;
+ok(Outbox::drained($node), '... which leaves the batch to the worker');
+
 # ------------------------------------------------------- roles and their rights
 
 $psql->('CREATE ROLE clerk LOGIN;', 'GRANT CONNECT ON DATABASE postgres TO clerk;');

@@ -99,15 +99,19 @@ cmp_ok(rounds(3), '>', 0, '... without that it is: the test can fail');
 $reader->must('SET verdict.session_scope = database');
 
 # Nothing outstanding: no wait, and no look at the table.
+my $scans = q{SELECT coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'verdict_outbox'};
+sub is_known_empty
+{
+	my ($name) = @_;
+	return ok(Outbox::wait_until(sub {
+		my $before = $reader->must("SELECT pg_stat_force_next_flush(); $scans");
+		$reader->must($check) for 1 .. 20;
+		return $reader->must("SELECT pg_stat_force_next_flush(); $scans") == $before;
+	}), $name);
+}
 slow(0);
 $reader->must($check);
-$node->safe_psql('postgres', 'SELECT pg_stat_force_next_flush()');
-my $scans = q{SELECT coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'verdict_outbox'};
-ok(Outbox::wait_until(sub {
-	my $before = $reader->must("SELECT pg_stat_force_next_flush(); $scans");
-	$reader->must($check) for 1 .. 20;
-	return $reader->must("SELECT pg_stat_force_next_flush(); $scans") == $before;
-}), 'with nothing outstanding the table is not looked at');
+is_known_empty('with nothing outstanding the table is not looked at');
 $instance->clear_log;
 $reader->must($check) for 1 .. 5;
 is(scalar(grep { ($_->{headers}{'verdict-consistency'} || '') eq 'authoritative' } @{ $instance->log }), 0,
@@ -209,6 +213,48 @@ $reader->must('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost 
 	. 'SET min_parallel_table_scan_size = 0');
 is($reader->must("SELECT count(*) FROM pg_class WHERE relname = 'pg_class' AND verdict_authorize('User:alice', 'read', 'Document:1')"),
 	'0', 'in a parallel plan');
+
+# Under load, with transactions that roll back, time out, are prepared or lose their
+# backend, nothing is counted that does not end.
+my $folder = PostgreSQL::Test::Utils::tempdir();
+my %scripts = (
+	commit => Outbox::grant('load'),
+	wait => "SET verdict.commit_wait = '50ms'; " . Outbox::grant('load'),
+	rollback => 'BEGIN; SET LOCAL work_mem = 64; ' . Outbox::grant('load') . ' ROLLBACK;',
+	early => "BEGIN; SELECT count(verdict_insert_fact('viewer', verdict_identity('User', g), verdict_identity('Document', 2))) "
+	  . 'FROM generate_series(1, 2500) g; ROLLBACK;',
+	prepared => 'BEGIN; ' . Outbox::grant('load') . " PREPARE TRANSACTION 'load:client_id'; COMMIT PREPARED 'load:client_id';",
+	scope => "SET verdict.session_scope = database; $check;");
+my @files;
+for my $name (sort keys %scripts)
+{
+	open my $file, '>', "$folder/$name" or die $!;
+	print $file $scripts{$name};
+	close $file;
+	push @files, '-f', "$folder/$name";
+}
+$reader->must('RESET ALL; SET verdict.session_scope = database');
+my @load = map {
+	my $child = fork;
+	if ($child == 0)
+	{
+		open STDERR, '>', "$folder/errors$_";
+		open STDOUT, '>', '/dev/null';
+		exec 'pgbench', '-n', '-M', 'simple', '-c', '3', '-T', '5', @files, $node->connstr('postgres');
+	}
+	$child;
+} 1 .. 3;
+for (1 .. 12)
+{
+	sleep 0.4;
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE application_name = 'pgbench' ORDER BY random() LIMIT 1});
+}
+waitpid $_, 0 for @load;
+$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'")
+  for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+ok(Outbox::drained($node), 'after much load everything is delivered');
+is_known_empty('... and known to be');
 
 $_->quit for $writer, $reader;
 $node->stop;
