@@ -6,7 +6,7 @@
 # bundled instance with process id INSTANCE that its verdict.server stands for;
 # VERDICT_TEST_ADMIN is its admin address.  Every figure is the median of ROUNDS
 # rounds with the least and the most, each round asking all of them in turn: by the
-# clock, and what backend and instance took on a processor.  With README and CHART
+# clock, and what backend (without parallel workers) and instance took on a processor.  With README and CHART
 # the tables replace what stands between the two "bench policy" marks, and the chart
 # is written as SVG.
 use strict;
@@ -17,7 +17,7 @@ use lib "$FindBin::RealBin/../t/lib";
 
 use HTTP::Tiny;
 use JSON::PP;
-use List::Util qw(max min sum);
+use List::Util qw(max min);
 use PsqlSession;
 use Time::HiRes qw(time);
 
@@ -170,30 +170,28 @@ $session->quit;
 sub median { my @sorted = sort { $a <=> $b } @_; return $sorted[ $#sorted / 2 ] }
 sub short { my ($x) = @_; return $x >= 100 ? sprintf '%.0f', $x : $x >= 10 ? sprintf '%.1f', $x : sprintf '%.2f', $x }
 sub clock { my ($name) = @_; return median(@{ $figures{$name}{clock} }) }
-sub spent { my ($name) = @_; return median(map { $figures{$name}{backend}[$_] + $figures{$name}{instance}[$_] } 0 .. $rounds - 1) }
 sub cells
 {
 	my ($name, $beside) = @_;
 	my @clock = @{ $figures{$name}{clock} };
-	return sprintf '%s (%s to %s) | %s | %s | %s | %s', short(clock($name)), short(min(@clock)), short(max(@clock)),
+	return sprintf '%s (%s to %s) | %s | %s | %s', short(clock($name)), short(min(@clock)), short(max(@clock)),
 	  short(median(@{ $figures{$name}{backend} })), short(median(@{ $figures{$name}{instance} })),
-	  defined $beside ? sprintf('%.2f', clock($name) / clock($beside)) : '',
-	  defined $beside ? sprintf('%.2f', spent($name) / spent($beside)) : '';
+	  defined $beside ? sprintf('%.2f', clock($name) / clock($beside)) : '';
 }
 
 my %ways = (none => 'no policy', native => '`id IN (SELECT doc_id FROM acl WHERE …)`', any => '`id = ANY ((SELECT ids()))`', verdict => 'the plain policy');
 my %share = (1 => '1 %', 2 => '50 %');
-my @lines = ('| | by the clock, ms | backend, ms | instance, ms | ratio | ratio of processor time |', '| --- | --- | --- | --- | --- | --- |');
+my @lines = ('| | by the clock, ms | backend, ms | instance, ms | ratio |', '| --- | --- | --- | --- | --- |');
 for my $user (1, 2)
 {
 	for my $kind ([ count => 'count(*)' ], [ page => 'ORDER BY id LIMIT 50' ])
 	{
-		push @lines, "| **`$kind->[1]`, $share{$user} visible** | | | | | |";
+		push @lines, "| **`$kind->[1]`, $share{$user} visible** | | | | |";
 		push @lines, "| $ways{$_} | " . cells("$kind->[0] $user $_", $_ eq 'none' ? undef : "$kind->[0] $user native") . ' |' for qw(none native any verdict);
 	}
 	push @lines, "| PL/pgSQL look-up for each row, the first $sample rows | " . cells("each $user") . ' |';
 }
-push @lines, '| **many checks** | | | | | |';
+push @lines, '| **many checks** | | | | |';
 for my $user (1, 3)
 {
 	my $seen = $user == 1 ? '1 % visible' : '100 visible';
@@ -241,4 +239,5 @@ for my $bar (@bars)
 	}
 	$y += 8;
 }
+push @svg, sprintf '<text x="10" y="%d" fill="#666666">by the clock, on a scale of powers of ten</text>', $y += 14;
 spill($chart, sprintf '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="%d" font-family="sans-serif" font-size="12"><rect width="100%%" height="100%%" fill="white"/>%s</svg>' . "\n", $y + 10, join "\n", '', @svg, '');
