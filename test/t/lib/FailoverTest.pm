@@ -53,7 +53,7 @@ sub under_load
 	is($met->{looks}, $size{failovers}, '... after each of which everything was looked for');
 	is_deeply($met->{lost}, [], '... and nothing that was acknowledged was lost');
 	is_deeply($met->{wrong}, [], '... nor read wrong by who had changed it');
-	cmp_ok($met->{acknowledged}{$_} || 0, '>', $size{failovers}, "... in $_ mode") for qw(immediate deferred outbox);
+	cmp_ok($met->{acknowledged}{$_} || 0, '>', 0, "... in $_ mode") for qw(immediate deferred outbox);
 	my %states = %{ $met->{states} };
 	cmp_ok(delete $states{'00000'}, '>', 0, '... and calls were answered');
 	# What a session has seen may be gone, a writer may be away, a key may be in use.

@@ -432,7 +432,9 @@ sub take_answer
 	if ($name eq 'observe')
 	{
 		$scope->{epochs}{$_} = 1 for keys %{ $backend->{taken}{epochs} };
-		$scope->{unsure} ||= $backend->{taken}{unsure};
+		# Once there has been a failover a revision may be of either history: the
+		# commit that it comes from may have been answered on both of its sides.
+		$scope->{unsure} ||= $backend->{taken}{unsure} || $self->{epoch} > 0;
 	}
 	$self->check_refusal($backend, $scope);
 	return;

@@ -175,7 +175,14 @@ sub restart
 	$self->{listen} = $self->address;
 	$self->{admin} =~ s/:0$/$self->{admin_url} =~ m{(:\d+)$}; $1/e
 	  if defined $self->{admin};
-	$self->_run;
+	# Somebody's connection may have got one of the ports meanwhile, for a moment.
+	for my $attempt (1 .. 50)
+	{
+		last if eval { $self->_run; 1 };
+		croak $@ if $@ !~ /Address already in use/ || $attempt == 50;
+		sleep 0.2;
+	}
+	return;
 }
 
 sub DESTROY
