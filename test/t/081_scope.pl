@@ -13,7 +13,7 @@ use PsqlSession;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my ($node, $instance) = Outbox::start('scope', instance => { args => [ '--replicas', '2', '--lag', '400' ] }, conf => "max_prepared_transactions = 5\n");
+my ($node, $instance) = Outbox::start('scope', instance => { args => [ '--replicas', '2', '--lag', '400' ] }, conf => "max_prepared_transactions = 50\n");
 Outbox::set_policy($instance);
 
 my $writer = PsqlSession->new($node, 'postgres');
@@ -216,6 +216,7 @@ is($reader->must("SELECT count(*) FROM pg_class WHERE relname = 'pg_class' AND v
 
 # Under load, with transactions that roll back, time out, are prepared or lose their
 # backend, nothing is counted that does not end.
+slow(0);
 my $folder = PostgreSQL::Test::Utils::tempdir();
 my %scripts = (
 	commit => Outbox::grant('load'),
@@ -223,7 +224,7 @@ my %scripts = (
 	rollback => 'BEGIN; SET LOCAL work_mem = 64; ' . Outbox::grant('load') . ' ROLLBACK;',
 	early => "BEGIN; SELECT count(verdict_insert_fact('viewer', verdict_identity('User', g), verdict_identity('Document', 2))) "
 	  . 'FROM generate_series(1, 2500) g; ROLLBACK;',
-	prepared => 'BEGIN; ' . Outbox::grant('load') . " PREPARE TRANSACTION 'load:client_id'; COMMIT PREPARED 'load:client_id';",
+	prepared => 'BEGIN; ' . Outbox::grant('load') . " PREPARE TRANSACTION 'load:process:client_id'; COMMIT PREPARED 'load:process:client_id';",
 	scope => "SET verdict.session_scope = database; $check;");
 my @files;
 for my $name (sort keys %scripts)
@@ -240,7 +241,8 @@ my @load = map {
 	{
 		open STDERR, '>', "$folder/errors$_";
 		open STDOUT, '>', '/dev/null';
-		exec 'pgbench', '-n', '-M', 'simple', '-c', '3', '-T', '5', @files, $node->connstr('postgres');
+		$ENV{PGAPPNAME} = 'load';
+		exec 'pgbench', '-n', '-D', "process=$_", '-c', '6', '-T', '5', @files, $node->connstr('postgres');
 	}
 	$child;
 } 1 .. 3;
@@ -248,9 +250,10 @@ for (1 .. 12)
 {
 	sleep 0.4;
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE application_name = 'pgbench' ORDER BY random() LIMIT 1});
+		WHERE application_name = 'load' ORDER BY random() LIMIT 1});
 }
 waitpid $_, 0 for @load;
+
 $node->safe_psql('postgres', "ROLLBACK PREPARED '$_'")
   for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
 ok(Outbox::drained($node), 'after much load everything is delivered');
