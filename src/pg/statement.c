@@ -66,8 +66,8 @@ verdict_extension_relation(const char *name)
 	return relation;
 }
 
-static Oid
-relation_owner(Oid relation)
+Oid
+verdict_relation_owner(Oid relation)
 {
 	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
 	Oid owner;
@@ -86,7 +86,7 @@ verdict_statement_begin(verdict_statement_call *call, const char *table)
 
 	call->relation = verdict_extension_relation(table);
 	if (OidIsValid(call->relation))
-		owner = relation_owner(call->relation);
+		owner = verdict_relation_owner(call->relation);
 	if (!OidIsValid(owner))
 		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 						errmsg("extension \"verdict\" is not installed in this database"),

@@ -46,6 +46,9 @@ typedef struct verdict_statement_call
  */
 extern Oid verdict_extension_relation(const char *name);
 
+/* The owner of a relation; InvalidOid when there is none (any more). */
+extern Oid verdict_relation_owner(Oid relation);
+
 /*
  * Connects to SPI as the owner of a table of the extension, with a snapshot when
  * there was none.  Raises 55000 when the table is not there.  An error between this

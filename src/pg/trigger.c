@@ -12,12 +12,11 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
 #include "memory.h"
+#include "statement.h"
 #include "trigger_table.h"
 #include "utils/fmgroids.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_emit_fact);
 
@@ -102,19 +101,6 @@ defining_table(Relation relation, Oid trigger)
 	return table;
 }
 
-static Oid
-owner_of(Oid table)
-{
-	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-	Oid owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", table);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 /*
  * It acts as the owner of the table that the trigger was made on: that role has
  * decided which rows are facts, and one UPDATE that moves a row between partitions
@@ -135,7 +121,7 @@ get_cache(FmgrInfo *function, const TriggerData *data)
 	cache = palloc(sizeof(emit_cache));
 	cache->trigger = data->tg_trigger->tgoid;
 	cache->table = RelationGetRelid(data->tg_relation);
-	cache->role = owner_of(defining_table(data->tg_relation, cache->trigger));
+	cache->role = verdict_relation_owner(defining_table(data->tg_relation, cache->trigger));
 	cache->source = verdict_template_parse(data->tg_trigger, data->tg_relation);
 	verdict_buffer_init(&cache->before, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
 	verdict_buffer_init(&cache->after, verdict_context_host(), VERDICT_CONTEXT_MAXIMUM);
