@@ -19,13 +19,6 @@ my $seed = $ENV{VERDICT_SEED} || 1;
 
 my ($node, $instance) = Histories::cluster();
 
-sub kinds
-{
-	my %kinds;
-	$kinds{ s/:.*//sr }++ for @_;
-	return \%kinds;
-}
-
 my $session = Histories->new($node, $instance, q{SET verdict.consistency = 'session'});
 my %answered;
 for my $number ($seed .. $seed + $histories - 1)
@@ -56,17 +49,17 @@ for my $figure (qw(waits fallbacks reads))
 cmp_ok($cluster->{lost}, '>', 0, "failovers lost $cluster->{lost} changes");
 note explain \%answered if $ENV{VERDICT_HISTORIES};
 
-# The same lag, and nobody asks for anything: the checker sees it.
+# The same lag, and nobody asks for anything: the checker sees it, most of the time
+# in the first history.
 my $eventual = Histories->new($node, $instance, q{SET verdict.consistency = 'eventual'});
-my ($kinds, @seen) = ({});
-for my $seed (1 .. 20)
+my %kinds;
+for my $number (1 .. 10)
 {
-	push @seen, $eventual->run(seed => $seed);
-	$kinds = kinds(@seen);
-	last if $kinds->{'read your writes'} && $kinds->{'monotonic reads'};
+	$kinds{ s/:.*//sr }++ for $eventual->run(seed => $number);
+	last if $kinds{'read your writes'} && $kinds{'monotonic reads'};
 }
-cmp_ok($kinds->{'read your writes'} || 0, '>', 0, 'eventual reads do not show what was written');
-cmp_ok($kinds->{'monotonic reads'} || 0, '>', 0, '... nor what was shown before');
+cmp_ok($kinds{'read your writes'} || 0, '>', 0, 'eventual reads do not show what was written');
+cmp_ok($kinds{'monotonic reads'} || 0, '>', 0, '... nor what was shown before');
 
 $node->stop;
 done_testing();
