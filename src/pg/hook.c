@@ -11,7 +11,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
@@ -55,6 +58,28 @@ moves_tablespace(const AlterDatabaseStmt *alter)
 	return false;
 }
 
+/* Whether the current user could make a copy of the database. */
+static bool
+may_copy(Oid database)
+{
+	HeapTuple tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+	bool creates = superuser();
+	bool copies = verdict_owns_database(database, GetUserId());
+
+	if (HeapTupleIsValid(tuple))
+	{
+		creates = creates || ((Form_pg_authid) GETSTRUCT(tuple))->rolcreatedb;
+		ReleaseSysCache(tuple);
+	}
+	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	if (HeapTupleIsValid(tuple))
+	{
+		copies = copies || ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+		ReleaseSysCache(tuple);
+	}
+	return creates && copies;
+}
+
 /* The database that the command needs for itself, or InvalidOid. */
 static Oid
 database_needed(Node *command)
@@ -78,9 +103,10 @@ database_needed(Node *command)
 	if (name == NULL || !IsTransactionState() || RecoveryInProgress())
 		return InvalidOid;
 	database = get_database_oid(name, true);
-	if (OidIsValid(database) && !as_template && !verdict_owns_database(database, GetUserId()))
-		return InvalidOid;
-	return database;
+	if (OidIsValid(database) &&
+		(as_template ? may_copy(database) : verdict_owns_database(database, GetUserId())))
+		return database;
+	return InvalidOid;
 }
 
 /* Whether the command can have taken the extension away, once it is committed. */

@@ -459,7 +459,7 @@ verdict_shared_look(Oid server, verdict_revision *revision)
 		const server_slot *slot = &verdict_slots->servers[i];
 
 		empty = slot->committing == 0 && slot->written == slot->drained;
-		ask = slot->drained == 0;
+		ask = !slot->looked;
 		if (slot->whole)
 			*revision = slot->revision;
 	}

@@ -205,14 +205,16 @@ verdict_shared_note(verdict_note **notes, uint64 *kicks)
 	if (post < 0)
 		return 0;
 	*notes = palloc(SERVERS * sizeof(verdict_note));
-	LWLockAcquire(verdict_slots->lock, LW_SHARED);
+	LWLockAcquire(verdict_slots->lock, LW_EXCLUSIVE);
 	*kicks = verdict_slots->databases[post].kicks;
 	for (int i = 0; i < SERVERS; i++)
 	{
-		const server_slot *slot = &verdict_slots->servers[i];
+		server_slot *slot = &verdict_slots->servers[i];
 
-		if (verdict_slots->names[i].database != MyDatabaseId || slot->committing > 0 ||
-			slot->written == slot->drained)
+		if (verdict_slots->names[i].database != MyDatabaseId)
+			continue;
+		slot->looked = true;
+		if (slot->committing > 0 || slot->written == slot->drained)
 			continue;
 		(*notes)[count].server = verdict_slots->names[i].server;
 		(*notes)[count++].position = slot->written;

@@ -44,6 +44,7 @@ typedef struct server_slot
 	uint32 committing;
 	uint64 written;
 	uint64 drained;
+	bool looked; /* a worker has looked since the slot was made */
 	bool whole;
 	verdict_revision revision;
 } server_slot;

@@ -117,6 +117,10 @@ $node->safe_psql('postgres', 'CREATE ROLE nobody_special');
 $worker = Outbox::worker($node, $database);
 (undef, undef, $errors) = $node->psql('postgres', "SET ROLE nobody_special; DROP DATABASE $database");
 like($errors, qr/must be owner/, 'a drop by somebody else');
+(undef, undef, $errors) = $node->psql('postgres', "SET ROLE nobody_special; CREATE DATABASE mine TEMPLATE $database");
+like($errors, qr/permission denied/, '... or a copy');
+(undef, undef, $errors) = $node->psql('postgres', "SET ROLE nobody_special; ALTER DATABASE $database RENAME TO mine");
+like($errors, qr/must be owner/, '... or another name');
 is(Outbox::worker($node, $database), $worker, '... does not even end the worker');
 
 # Idle.
