@@ -180,6 +180,20 @@ like(($node->psql('postgres', "SET statement_timeout = '600ms'; CALL verdict_del
 $instance->clear_faults;
 ok(Outbox::drained($node), '... which leaves the batch to the worker');
 
+# What an application's key has claimed gets its answer, or is given up with the batch.
+$psql->("SET verdict.idempotency_key = 'order-1';", Outbox::grant('ordered'));
+ok(Outbox::drained($node), 'a batch under a key of the application is delivered');
+is($psql->('SELECT changed FROM verdict_ledger'), '1', '... and the ledger has the answer');
+$instance->fault('BatchFacts', { kind => 'error', code => 'invalid_argument' });
+$psql->("SET verdict.idempotency_key = 'order-2';", Outbox::grant('given_up'));
+ok(Outbox::wait_until(sub { $psql->('SELECT count(*) FROM verdict_outbox WHERE parked_at IS NOT NULL') eq '1' }), '... another is refused');
+is($psql->('SELECT count(*) FROM verdict_ledger'), '2', '... which keeps its claim');
+$psql->('SELECT verdict_outbox_drop(id) FROM verdict_outbox');
+is($psql->('SELECT count(*) FROM verdict_ledger'), '1', '... until it is given up');
+$psql->("SET verdict.idempotency_key = 'order-2';", Outbox::grant('given_up'));
+ok(Outbox::drained($node), '... and the application may try it again');
+like(Outbox::viewers($instance), qr/\bgiven_up\b/, '... with effect');
+
 # ------------------------------------------------------- roles and their rights
 
 $psql->('CREATE ROLE clerk LOGIN;', 'GRANT CONNECT ON DATABASE postgres TO clerk;');
