@@ -105,6 +105,12 @@ EXPLAIN (COSTS OFF) SELECT FROM kinds WHERE
 	verdict_authorize(verdict_actor(), 'read', verdict_identity('A', n)) AND verdict_authorize(verdict_actor(), 'read', verdict_identity('B', d))
 	AND verdict_authorize(verdict_actor(), 'read', verdict_identity(kind, i4)) AND verdict_authorize(verdict_actor(), 'read', verdict_identity('not one', i4))
 	AND verdict_authorize(verdict_actor(), 'read', verdict_identity('A', (random() * 10)::int));
+-- A function of the same name that is somebody else's is left alone.
+CREATE FUNCTION verdict_identity(type text, id int) RETURNS verdict_identity LANGUAGE plpgsql STABLE STRICT AS
+$$ BEGIN RETURN verdict_identity(type, 'other-' || id); END $$;
+EXPLAIN (COSTS OFF) SELECT FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+SELECT count(*) FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+DROP FUNCTION verdict_identity(text, int);
 -- Nobody may call one of them any more: nothing goes past that.
 CREATE ROLE regress_verdict_other;
 GRANT USAGE ON FOREIGN SERVER instance TO regress_verdict_other;

@@ -324,11 +324,11 @@ verdict_site_known(verdict_decision_site *site, const verdict_question *question
 				   verdict_consistency consistency, const verdict_id *id)
 {
 	verdict_decision_set *set = site->set;
-	const verdict_run *run = verdict_running;
+	const verdict_run *run = verdict_current_run();
 	verdict_known known;
 
 	if (site->bindings != bindings || run == NULL || run->serial != site->run ||
-		run->snapshot != GetActiveSnapshot() || set->observed != set->session->changes ||
+		set->observed != set->session->changes ||
 		set->client != verdict_server_use(verdict_server_name(), GetUserId())->client ||
 		!question_equal(&set->question, question))
 		return VERDICT_NOT_KNOWN;

@@ -91,9 +91,10 @@ expectation_of(const verdict_question *question)
 {
 	const char *server = verdict_setting_server != NULL ? verdict_setting_server : "";
 	verdict_piece name = {server, strlen(server)};
-	uint32 hash =
-		hash_piece(hash_piece(hash_piece(hash_piece(0, name), question->actor), question->action),
-				   question->type);
+	/* Also by role: what one has seen is not for the plans that another is shown. */
+	uint32 hash = hash_piece(
+		hash_piece(hash_piece(hash_piece(GetUserId(), name), question->actor), question->action),
+		question->type);
 	list_expectation *expected = &expectations[hash % EXPECTATIONS];
 
 	if (expected->hash != hash)

@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -39,20 +40,26 @@ PG_FUNCTION_INFO_V1(verdict_sql_authorize_support);
 PG_FUNCTION_INFO_V1(verdict_sql_list_support);
 
 /*
- * Whether a function of this library stands behind "function", under that symbol,
- * and everybody may execute it as the extension had it.
+ * Whether a function is the one of this library with that symbol, and everybody may
+ * execute it, as when the extension was made.  By name it could be anybody's.
  */
 static bool
-is_ours_and_open(Oid function, Oid schema, const char *name)
+is_ours_and_open(Oid function, const char *symbol)
 {
 	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool matches;
+	bool matches = false;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	matches = ((Form_pg_proc) GETSTRUCT(tuple))->pronamespace == schema &&
-			  strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname), name) == 0 &&
-			  heap_attisnull(tuple, Anum_pg_proc_proacl, NULL);
+	if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId &&
+		heap_attisnull(tuple, Anum_pg_proc_proacl, NULL))
+	{
+		bool is_null;
+		Datum source = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &is_null);
+		char *name = is_null ? NULL : TextDatumGetCString(source);
+
+		matches = name != NULL && strcmp(name, symbol) == 0;
+	}
 	ReleaseSysCache(tuple);
 	return matches;
 }
@@ -97,8 +104,8 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 	resource = lthird(call->args);
 	consistency = lfourth(call->args);
 	if (!IsA(resource, FuncExpr) || list_length(resource->args) != 2 ||
-		!is_ours_and_open(resource->funcid, schema, "verdict_identity") ||
-		!is_ours_and_open(call->funcid, schema, "verdict_authorize"))
+		!is_ours_and_open(resource->funcid, "verdict_sql_identity_make") ||
+		!is_ours_and_open(call->funcid, "verdict_sql_authorize"))
 		return NULL;
 	type = linitial(resource->args);
 	id = lsecond(resource->args);
@@ -114,7 +121,7 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 	function = LookupFuncName(list_make2(makeString(get_namespace_name(schema)),
 										 makeString(pstrdup("verdict_authorize_id"))),
 							  lengthof(types), types, true);
-	if (!OidIsValid(function) || !is_ours_and_open(function, schema, "verdict_authorize_id"))
+	if (!OidIsValid(function) || !is_ours_and_open(function, "verdict_sql_authorize_id"))
 		return NULL;
 
 	/* No trace of them is left in the plan; what is done to them must reach it. */
@@ -215,7 +222,7 @@ evaluate_once(PlannerInfo *root, FuncExpr *call)
 
 /* The text of an argument that is known now. */
 static bool
-known_piece(Node *argument, Oid schema, verdict_piece *piece)
+known_piece(Node *argument, verdict_piece *piece)
 {
 	if (IsA(argument, Const) && !((Const *) argument)->constisnull)
 	{
@@ -226,7 +233,7 @@ known_piece(Node *argument, Oid schema, verdict_piece *piece)
 		return true;
 	}
 	if (IsA(argument, FuncExpr) && verdict_setting_actor != NULL &&
-		is_ours_and_open(((FuncExpr *) argument)->funcid, schema, "verdict_actor"))
+		is_ours_and_open(((FuncExpr *) argument)->funcid, "verdict_sql_actor"))
 	{
 		piece->bytes = verdict_setting_actor;
 		piece->size = strlen(verdict_setting_actor);
@@ -239,13 +246,11 @@ known_piece(Node *argument, Oid schema, verdict_piece *piece)
 static double
 expected_resources(const FuncExpr *call)
 {
-	Oid schema = get_func_namespace(call->funcid);
 	verdict_question question;
 
-	if (list_length(call->args) < 3 ||
-		!known_piece(linitial(call->args), schema, &question.actor) ||
-		!known_piece(lsecond(call->args), schema, &question.action) ||
-		!known_piece(lthird(call->args), schema, &question.type))
+	if (list_length(call->args) < 3 || !known_piece(linitial(call->args), &question.actor) ||
+		!known_piece(lsecond(call->args), &question.action) ||
+		!known_piece(lthird(call->args), &question.type))
 		return -1;
 	return verdict_decisions_expected(&question);
 }
