@@ -118,6 +118,47 @@ DO $$ BEGIN ASSERT (SELECT count(*) = 0 FROM verdict_outbox); END $$;
 
 SELECT verdict_prune_ledger();
 
+SELECT set_config('verdict.mutation_mode', 'immediate', false);
+
+SELECT verdict_set_policy('allow(actor, "read", item) if viewer(actor, item); allow(user: User, _, _) if admin(user);');
+
+SELECT verdict_batch_facts(ARRAY(
+	SELECT verdict_fact('viewer', verdict_identity('User', 'decider'), verdict_identity('Document', n)) FROM generate_series(1, 1500) AS n
+	UNION ALL SELECT verdict_fact('viewer', verdict_identity('User', 'decider'), verdict_identity('Thing', 'thing ' || n)) FROM generate_series(1, 50) AS n
+	UNION ALL SELECT verdict_fact('viewer', verdict_identity('User', 'decider'), verdict_identity('Object', md5(n::text)::uuid)) FROM generate_series(1, 50) AS n
+	UNION ALL SELECT verdict_fact('admin', verdict_identity('User', 'root'))));
+
+SELECT set_config('verdict.actor', 'User:decider', false);
+
+DO $$
+DECLARE
+	one CURSOR FOR SELECT n FROM generate_series(1001, 2000) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Document', n));
+	sum bigint := 0;
+BEGIN
+	FOR i IN 1..2 LOOP
+		ASSERT (SELECT count(*) = 500 FROM generate_series(1001, 2000) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Document', n)));
+		ASSERT (SELECT count(*) = 40 FROM generate_series(11, 90) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Thing', 'thing ' || n)));
+		ASSERT (SELECT count(*) = 40 FROM generate_series(11, 90) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Object', md5(n::text)::uuid)));
+		ASSERT (SELECT count(*) = 20 FROM generate_series(1, 20) AS n WHERE verdict_authorize('User:root', 'read', verdict_identity('Document', n)));
+		ASSERT (SELECT count(*) = 1 FROM generate_series(1, 200) AS n WHERE verdict_authorize(verdict_identity('User', CASE n WHEN 7 THEN 'root' ELSE n::text END), 'read', 'Document:1'));
+		ASSERT (SELECT count(*) = 3 FROM (SELECT FROM generate_series(1498, 2000) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Document', n)) LIMIT 5) AS page);
+		ASSERT (SELECT cardinality(verdict_resource_ids(verdict_actor(), 'read', 'Document', NULL::bigint)) = 1500);
+		ASSERT (SELECT cardinality(verdict_resource_ids(verdict_actor(), 'read', 'Thing', NULL::text)) = 50);
+		ASSERT (SELECT cardinality(verdict_resource_ids(verdict_actor(), 'read', 'Object', NULL::uuid)) = 50);
+		ASSERT verdict_authorize_many(verdict_actor(), 'read', '{Document:1,Thing:x,Document:1,Object:y,Document:1501,Thing:thing 2}') = '{t,f,t,f,f,t}';
+		-- A change in the middle of a statement, and between the steps of a cursor.
+		ASSERT (SELECT count(*) = 6 FROM generate_series(1, 9) AS n
+			WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Document', n / n)) AND CASE n WHEN 6 THEN verdict_delete_fact('viewer(User:decider, Document:1)') ELSE true END);
+		PERFORM verdict_insert_fact('viewer(User:decider, Document:1)');
+		FOR row IN one LOOP
+			sum := sum + 1;
+			IF sum % 100 = 0 THEN PERFORM verdict_new_session(); END IF;
+		END LOOP;
+	END LOOP;
+	ASSERT sum = 1000;
+END;
+$$;
+
 SET verdict.server = 'nobody';
 
 DO $$
