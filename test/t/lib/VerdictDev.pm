@@ -14,6 +14,7 @@ use File::Basename qw(dirname);
 use File::Temp ();
 use HTTP::Tiny;
 use IO::Select;
+use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw(sleep time);
@@ -43,8 +44,29 @@ sub start
 	}, $class;
 
 	$self->{directory} = File::Temp->newdir('verdict-dev-XXXXXX', TMPDIR => 1);
+	# With replicas it takes the ports that follow, too, whenever it starts again.
+	my ($replicas) = "@{ $self->{args} }" =~ /--replicas[ =](\d+)/;
+	$self->{listen} =~ s/:0$/':' . _free_ports($replicas + 2)/e if $replicas;
 	$self->_run;
 	return $self;
+}
+
+# The first of so many ports in a row that nobody uses, below those that the system
+# gives to connections.
+my $ports_asked = $$ * 7919;
+sub _free_ports
+{
+	my ($count) = @_;
+
+	for (1 .. 1000)
+	{
+		my $first = 20_000 + ($ports_asked += 101) % 12_000;
+		my @held = grep { defined } map {
+			IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $_, Listen => 1, ReuseAddr => 1)
+		} $first .. $first + $count - 1;
+		return $first if @held == $count;
+	}
+	croak "no $count free ports in a row";
 }
 
 # An instance that somebody else runs: call() and url() work, nothing else does.
