@@ -88,6 +88,8 @@ sub _client
 			undef $session;
 			sleep 0.05;
 		}
+		# Time for what is to happen meanwhile; the same for all, so that they meet.
+		sleep 0.07;
 	}
 	$session->quit if $session;
 
