@@ -416,6 +416,9 @@ open_database(store *store, const char *path, struct store *copy_of, engine_erro
 								   "PRAGMA synchronous = FULL;"
 								   "PRAGMA mmap_size = 4294967296;"
 								   "PRAGMA cache_size = -131072;"
+								   /* 256 MB: a batch of new values touches a thousand pages
+									* all over the indexes, most of them again in the next. */
+								   "PRAGMA wal_autocheckpoint = 65536;"
 								   "PRAGMA temp_store = MEMORY;";
 	int64_t generation;
 	int64_t position;
