@@ -136,6 +136,21 @@ $instance->clear_faults;
 sent();
 is(held(), '', 'nothing was applied');
 
+# A commit whose answer is lost, twice: applied, and nobody knows.
+{
+	my $error;
+	$instance->fault('BatchFacts', { kind => 'close', when => 'after' }, times => -1);
+	isnt($node->psql('postgres', q{BEGIN; SELECT put('a'); COMMIT;}, stderr => \$error, on_error_stop => 1), 0,
+		'deferred: a commit whose answer is lost fails');
+	like($error, qr/outcome maybe_applied/, 'the error says that the outcome is not known');
+	like($error, qr/WARNING:  1 change sent to Verdict may stay/, 'and so does a warning');
+	$instance->clear_faults;
+	my %keys = map { $_->{headers}{'idempotency-key'} => 1 } grep { $_->{method} eq 'BatchFacts' } @{ $instance->log };
+	is(scalar(keys %keys), 1, 'all of its sends had one key');
+	$instance->clear_log;
+	is(held(), 'a', 'it was applied');
+}
+
 # ---- savepoints
 
 my @savepoints = (
