@@ -58,6 +58,12 @@
 /* The rows that this database has queued itself; the first two parameters. */
 #define OWN "system_identifier OPERATOR(pg_catalog.=) $1 AND database OPERATOR(pg_catalog.=) $2"
 
+/*
+ * The row that was read; the first two parameters.  An id alone may be that of another
+ * row by now: the table was emptied, or the extension made anew.
+ */
+#define THIS_ROW "id OPERATOR(pg_catalog.=) $1 AND idempotency_key OPERATOR(pg_catalog.=) $2"
+
 static verdict_statement read_statement = {
 	.text = "SELECT id, server, role, method, payload, idempotency_key, fingerprint, ledger_key, "
 			"transaction FROM (SELECT *, pg_catalog.sum(pg_catalog.octet_length(payload)) "
@@ -79,17 +85,17 @@ static verdict_statement prepared_statement = {
 	.types = {OIDOID}};
 
 static verdict_statement delete_statement = {
-	.text = "DELETE FROM %1$s.verdict_outbox WHERE id OPERATOR(pg_catalog.=) $1",
-	.parameters = 1,
-	.types = {INT8OID}};
+	.text = "DELETE FROM %1$s.verdict_outbox "
+			"WHERE " THIS_ROW,
+	.parameters = 2,
+	.types = {INT8OID, TEXTOID}};
 
 static verdict_statement failure_statement = {
 	.text = "UPDATE %1$s.verdict_outbox SET attempts = attempts OPERATOR(pg_catalog.+) 1, "
-			"last_attempt_at = pg_catalog.clock_timestamp(), error_code = $2, error_message = $3, "
-			"parked_at = CASE WHEN $4 THEN pg_catalog.clock_timestamp() END "
-			"WHERE id OPERATOR(pg_catalog.=) $1",
-	.parameters = 4,
-	.types = {INT8OID, TEXTOID, TEXTOID, BOOLOID}};
+			"last_attempt_at = pg_catalog.clock_timestamp(), error_code = $3, error_message = $4, "
+			"parked_at = CASE WHEN $5 THEN pg_catalog.clock_timestamp() END WHERE " THIS_ROW,
+	.parameters = 5,
+	.types = {INT8OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID}};
 
 typedef struct outbox_row
 {
@@ -319,19 +325,28 @@ look(bool worker, MemoryContext context, verdict_round *round)
 
 /* Whether the row is still to be sent. */
 static bool
-still_there(int64 id)
+still_there(const outbox_row *row)
 {
 	Oid oid = verdict_extension_relation(TABLE);
 	Relation table = OidIsValid(oid) ? try_relation_open(oid, AccessShareLock) : NULL;
 	ScanKeyData key;
 	SysScanDesc scan;
-	bool there;
+	HeapTuple tuple;
+	bool there = false;
 
 	if (table == NULL)
 		return false;
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(id));
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(row->id));
 	scan = systable_beginscan(table, verdict_primary_key(table), true, NULL, 1, &key);
-	there = HeapTupleIsValid(systable_getnext(scan));
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		bool null;
+		Datum now =
+			heap_getattr(tuple, get_attnum(oid, "idempotency_key"), RelationGetDescr(table), &null);
+
+		there = !null && strcmp(TextDatumGetCString(now), row->key) == 0;
+	}
 	systable_endscan(scan);
 	relation_close(table, AccessShareLock);
 	return there;
@@ -405,7 +420,7 @@ find_client(const outbox_row *row, row_result *result)
 {
 	ForeignServer *server;
 
-	if (!still_there(row->id))
+	if (!still_there(row))
 	{
 		result->fate = ROW_GONE;
 		return NULL;
@@ -545,16 +560,25 @@ record_ledger(const outbox_row *row, const row_result *result)
 }
 
 static void
+row_values(const outbox_row *row, Datum *values)
+{
+	values[0] = Int64GetDatum(row->id);
+	values[1] = CStringGetTextDatum(row->key);
+}
+
+static void
 record_answer(const outbox_row *row, const row_result *result)
 {
 	verdict_statement_call call;
-	Datum values[1];
+	Datum values[2];
+	uint64 removed;
 
 	verdict_statement_begin(&call, TABLE);
-	values[0] = Int64GetDatum(row->id);
-	verdict_statement_run(&call, &delete_statement, values, NULL, SPI_OK_DELETE);
+	row_values(row, values);
+	removed = verdict_statement_run(&call, &delete_statement, values, NULL, SPI_OK_DELETE);
 	verdict_statement_end(&call);
-	record_ledger(row, result);
+	if (removed > 0)
+		record_ledger(row, result);
 }
 
 /* In the database's encoding, so far as it can be said there. */
@@ -569,13 +593,13 @@ static void
 record_failure(const outbox_row *row, const row_result *result)
 {
 	verdict_statement_call call;
-	Datum values[4];
+	Datum values[5];
 
 	verdict_statement_begin(&call, TABLE);
-	values[0] = Int64GetDatum(row->id);
-	values[1] = CStringGetTextDatum(result->error_code);
-	values[2] = CStringGetTextDatum(message_of(result));
-	values[3] = BoolGetDatum(result->fate == ROW_REFUSED);
+	row_values(row, values);
+	values[2] = CStringGetTextDatum(result->error_code);
+	values[3] = CStringGetTextDatum(message_of(result));
+	values[4] = BoolGetDatum(result->fate == ROW_REFUSED);
 	verdict_statement_run(&call, &failure_statement, values, NULL, SPI_OK_UPDATE);
 	verdict_statement_end(&call);
 }
