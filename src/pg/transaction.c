@@ -301,29 +301,23 @@ report_committed_revision(void)
 {
 	char text[VERDICT_REVISION_MAX_TEXT + 1] = "";
 	verdict_transaction_server *server = verdict_transaction_find(verdict_setting_server);
+	bool covers;
 
-	if (server != NULL)
+	/* The batches may be for other servers only: COMMIT waits for those as well. */
+	covers = verdict_transaction_rows() == 0 ||
+			 (verdict_setting_commit_wait > 0 &&
+			  verdict_shared_await(verdict_setting_commit_wait, text) == VERDICT_AWAIT_ANSWERED);
+	if (server != NULL && server->has_session && covers)
 	{
-		bool covers = true;
+		verdict_status status;
 
-		if (verdict_transaction_rows() > 0)
-		{
-			verdict_status status;
-
-			/* The memory of the session is this transaction's, and it is over. */
-			verdict_status_init(&status);
-			covers =
-				verdict_setting_commit_wait > 0 &&
-				verdict_shared_await(verdict_setting_commit_wait, text) == VERDICT_AWAIT_ANSWERED &&
-				(text[0] == '\0' || !server->has_session ||
-				 verdict_session_observe(&server->session, text, &status));
-		}
-		if (!covers || (server->has_session && server->session.inconsistent))
-			text[0] = '\0';
-		else if (server->has_session)
-			verdict_revision_print(&server->session.observed, text);
+		/* The memory of the session is this transaction's, and it is over. */
+		verdict_status_init(&status);
+		covers = (text[0] == '\0' || verdict_session_observe(&server->session, text, &status)) &&
+				 !server->session.inconsistent;
+		verdict_revision_print(&server->session.observed, text);
 	}
-	verdict_report_revision(text);
+	verdict_report_revision(server != NULL && covers ? text : "");
 }
 
 static void
