@@ -85,10 +85,10 @@ static verdict_statement prepared_statement = {
 	.types = {OIDOID}};
 
 static verdict_statement delete_statement = {
-	.text = "DELETE FROM %1$s.verdict_outbox "
-			"WHERE " THIS_ROW,
+	.text = "DELETE FROM %1$s.verdict_outbox WHERE " THIS_ROW,
 	.parameters = 2,
-	.types = {INT8OID, TEXTOID}};
+	.types = {INT8OID, TEXTOID},
+};
 
 static verdict_statement failure_statement = {
 	.text = "UPDATE %1$s.verdict_outbox SET attempts = attempts OPERATOR(pg_catalog.+) 1, "
