@@ -9,7 +9,7 @@
  *	  transactions exist, by the clock: those may be ended by somebody who does not
  *	  tell (a subscription).  With nothing to do it runs no statement.
  *	- Its transactions never wait for a standby, and no setting of database or role
- *	  makes them fail.
+ *	  makes them fail, or makes it sort what an index has in order.
  *	- An error costs one round.  The memory of a round goes with it.
  *	- It ends when the extension is not there, and when it is told to; both within
  *	  a call.
@@ -50,6 +50,9 @@ fix_settings(void)
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
 		{"session_replication_role", "origin"},
+		/* What is read from the outbox comes in order from its index, by this process. */
+		{"enable_sort", "off"},
+		{"max_parallel_workers_per_gather", "0"},
 	};
 
 	for (size_t i = 0; i < lengthof(settings); i++)
