@@ -146,8 +146,7 @@ spill(verdict_pending *pending)
 static void
 append_stream(verdict_pending *pending, const void *bytes, size_t size)
 {
-	if (pending->file == NULL &&
-		size > Min((size_t) work_mem * 1024, MEMORY_MAX) - Min(pending->size, MEMORY_MAX))
+	if (pending->file == NULL && size + pending->size > Min((size_t) work_mem * 1024, MEMORY_MAX))
 		spill(pending);
 
 	if (pending->file != NULL)

@@ -209,6 +209,11 @@ is(scalar(grep { $_->{args}[0]{string} =~ /^y{1000}\d+$/ } @{ $answer->{body}{fa
 is(scalar(grep { $_->{args}[0]{string} !~ /^y/ } @{ $answer->{body}{facts} }), 1, 'and cut back');
 held();
 $session->must('RESET work_mem');
+$session->must(q{BEGIN; SELECT put(repeat('y', 1000) || n) FROM generate_series(1, 300) n});
+is($session->must('SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'a smaller queue is in memory');
+is($session->must(q{SET LOCAL work_mem = '64kB'; SELECT put('end'); SELECT count(*) FROM pg_ls_tmpdir()}) =~ /^\n?1$/m ? 1 : 0, 1,
+	'... until there may be less of it');
+$session->must('ROLLBACK');
 
 # ---- immediate
 
