@@ -111,16 +111,30 @@ $$ BEGIN RETURN verdict_identity(type, 'other-' || id); END $$;
 EXPLAIN (COSTS OFF) SELECT FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
 SELECT count(*) FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
 DROP FUNCTION verdict_identity(text, int);
--- Nobody may call one of them any more: nothing goes past that.
+-- What has been set for one of them is not passed by.
+ALTER FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) SET verdict.server = 'instance';
+SET verdict.server = 'elsewhere';
+SELECT count(*) FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+ALTER FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) RESET ALL;
+SET verdict.server = 'instance';
+ALTER FUNCTION verdict_authorize_id(verdict_identity, text, text, anyelement, text) SECURITY DEFINER;
+EXPLAIN (COSTS OFF) SELECT FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+ALTER FUNCTION verdict_authorize_id(verdict_identity, text, text, anyelement, text) SECURITY INVOKER;
+-- Whoever may not use the schema of the functions may use what others have made of them.
 CREATE ROLE regress_verdict_other;
 GRANT USAGE ON FOREIGN SERVER instance TO regress_verdict_other;
 CREATE USER MAPPING FOR regress_verdict_other SERVER instance OPTIONS (api_key :'key');
 GRANT SELECT ON document TO regress_verdict_other;
-REVOKE EXECUTE ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) FROM PUBLIC;
+CREATE SCHEMA apart
+	CREATE VIEW readable AS SELECT id FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+GRANT USAGE ON SCHEMA apart TO regress_verdict_other;
+GRANT SELECT ON apart.readable TO regress_verdict_other;
+REVOKE USAGE ON SCHEMA public FROM PUBLIC;
 SET ROLE regress_verdict_other;
-SELECT count(*) FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+SELECT count(*) FROM apart.readable;
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) TO PUBLIC;
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+DROP SCHEMA apart CASCADE;
 -- The errors of the two are the same.
 CREATE FUNCTION pg_temp.refusal(statement text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -313,6 +327,13 @@ COMMIT;
 SELECT n, CASE n WHEN 3 THEN verdict_insert_fact('viewer(User:bob, Document:7)') WHEN 5 THEN verdict_delete_fact('viewer(User:bob, Document:7)') END AS change,
 	verdict_authorize('User:bob', 'read', 'Document:7') AS allowed
 FROM generate_series(1, 6) AS n;
+
+-- Nobody may call one of them any more: nothing goes past that.
+REVOKE EXECUTE ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) FROM PUBLIC;
+SET ROLE regress_verdict_other;
+SELECT count(*) FROM document WHERE verdict_authorize('User:alice', 'read', verdict_identity('Document', id));
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) TO PUBLIC;
 
 DROP OWNED BY regress_verdict_other;
 DROP EXTENSION verdict CASCADE;

@@ -28,7 +28,6 @@
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planmain.h"
-#include "parser/parse_func.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -40,11 +39,12 @@ PG_FUNCTION_INFO_V1(verdict_sql_authorize_support);
 PG_FUNCTION_INFO_V1(verdict_sql_list_support);
 
 /*
- * Whether a function is the one of this library with that symbol, and everybody may
- * execute it, as when the extension was made.  By name it could be anybody's.
+ * Whether a function is the one of this library with that symbol, and as it was when
+ * the extension was made: everybody may execute it, it acts as its caller and changes
+ * no setting.  By name it could be anybody's.
  */
 static bool
-is_ours_and_open(Oid function, const char *symbol)
+is_as_made(Oid function, const char *symbol)
 {
 	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool matches = false;
@@ -52,6 +52,8 @@ is_ours_and_open(Oid function, const char *symbol)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId &&
+		!((Form_pg_proc) GETSTRUCT(tuple))->prosecdef &&
+		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL) &&
 		heap_attisnull(tuple, Anum_pg_proc_proacl, NULL))
 	{
 		bool is_null;
@@ -84,17 +86,30 @@ is_identifier_constant(Node *node)
 	return verdict_is_identifier(VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
 }
 
+/*
+ * verdict_authorize_id() in the schema of another function, or InvalidOid.  Whoever
+ * plans may use what was made with that one, and need not have USAGE on the schema.
+ */
+static Oid
+find_authorize_id(Oid other, Oid actor_type)
+{
+	Oid types[] = {actor_type, TEXTOID, TEXTOID, ANYELEMENTOID, TEXTOID};
+
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+						   CStringGetDatum("verdict_authorize_id"),
+						   PointerGetDatum(buildoidvector(types, lengthof(types))),
+						   ObjectIdGetDatum(get_func_namespace(other)));
+}
+
 static Node *
 simplify_authorize(PlannerInfo *root, FuncExpr *call)
 {
-	Oid schema = get_func_namespace(call->funcid);
 	Node *actor;
 	Node *action;
 	FuncExpr *resource;
 	Node *consistency;
 	Node *type;
 	Node *id;
-	Oid types[5];
 	Oid function;
 
 	if (list_length(call->args) != 4)
@@ -104,8 +119,8 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 	resource = lthird(call->args);
 	consistency = lfourth(call->args);
 	if (!IsA(resource, FuncExpr) || list_length(resource->args) != 2 ||
-		!is_ours_and_open(resource->funcid, "verdict_sql_identity_make") ||
-		!is_ours_and_open(call->funcid, "verdict_sql_authorize"))
+		!is_as_made(resource->funcid, "verdict_sql_identity_make") ||
+		!is_as_made(call->funcid, "verdict_sql_authorize"))
 		return NULL;
 	type = linitial(resource->args);
 	id = lsecond(resource->args);
@@ -113,15 +128,8 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 		contain_volatile_functions((Node *) call->args))
 		return NULL;
 
-	types[0] = exprType(actor);
-	types[1] = TEXTOID;
-	types[2] = TEXTOID;
-	types[3] = ANYELEMENTOID;
-	types[4] = TEXTOID;
-	function = LookupFuncName(list_make2(makeString(get_namespace_name(schema)),
-										 makeString(pstrdup("verdict_authorize_id"))),
-							  lengthof(types), types, true);
-	if (!OidIsValid(function) || !is_ours_and_open(function, "verdict_sql_authorize_id"))
+	function = find_authorize_id(call->funcid, exprType(actor));
+	if (!OidIsValid(function) || !is_as_made(function, "verdict_sql_authorize_id"))
 		return NULL;
 
 	/* No trace of them is left in the plan; what is done to them must reach it. */
@@ -233,7 +241,7 @@ known_piece(Node *argument, verdict_piece *piece)
 		return true;
 	}
 	if (IsA(argument, FuncExpr) && verdict_setting_actor != NULL &&
-		is_ours_and_open(((FuncExpr *) argument)->funcid, "verdict_sql_actor"))
+		is_as_made(((FuncExpr *) argument)->funcid, "verdict_sql_actor"))
 	{
 		piece->bytes = verdict_setting_actor;
 		piece->size = strlen(verdict_setting_actor);
