@@ -205,8 +205,57 @@ EXPLAIN SELECT * FROM verdict_list_resources('User:not seen', 'read', 'Thing');
 SELECT bool_or(line ~ 'Hash') AS hashed
 FROM pg_temp.plan_of($$SELECT * FROM document WHERE id::text IN (SELECT verdict_list_resources('User:carol', 'read', 'Document'))$$) AS line;
 
+-- Where the planner looks at a condition again: as one of IN, and as that of a part of UNION ALL.
+SELECT count(*) FROM document d WHERE d.id < 3 OR EXISTS (
+	SELECT FROM document other WHERE other.id = d.id AND other.id = ANY (verdict_resource_ids('User:dave', 'write', 'Document', NULL::bigint)));
+SELECT count(*) FROM document d WHERE d.id = ANY (verdict_resource_ids('User:dave', 'write', 'Document', NULL::bigint)) AND (d.id = 51 OR EXISTS (
+	SELECT FROM document other WHERE other.id = d.id AND other.id = ANY (verdict_resource_ids('User:dave', 'write', 'Document', NULL::bigint))));
+SELECT who FROM (SELECT 'User:dave'::verdict_identity AS who UNION ALL SELECT 'User:carol') AS users
+WHERE 4 = ANY (verdict_resource_ids(who, 'write', 'Document', NULL::bigint));
+SELECT who FROM (SELECT 'User:dave'::verdict_identity AS who UNION ALL SELECT 'User:carol') AS users
+WHERE true = verdict_authorize(who, 'write', 'Document:4');
+-- A check that could be taken for a constant is none.
+SELECT n, verdict_authorize('User:nobody', 'write', 'Document:4') AS allowed, CASE n WHEN 2 THEN verdict_insert_fact('owner(User:nobody, Document:4)') END AS change
+FROM generate_series(1, 3) AS n;
+SELECT verdict_delete_fact('owner(User:nobody, Document:4)');
+
 -- EXPLAIN asks nobody.
+CREATE TABLE flags (flag boolean, policy text, id bigint) PARTITION BY LIST (flag);
+CREATE TABLE flags_set PARTITION OF flags FOR VALUES IN (true);
+CREATE TABLE flags_not_set PARTITION OF flags FOR VALUES IN (false);
+INSERT INTO flags SELECT n % 2 = 0, 'rules', n FROM generate_series(1, 100) AS n;
+ANALYZE flags;
+CREATE FUNCTION may(id bigint) RETURNS boolean LANGUAGE sql STABLE
+RETURN verdict_authorize('User:dave', 'read', verdict_identity('Document', id));
+SELECT count(*) FROM flags WHERE flag = verdict_authorize('User:dave', 'read', 'Document:2');
+SELECT count(*) FROM flags WHERE flag = may(51) AND policy <> verdict_get_policy();
 ALTER SERVER instance OPTIONS (SET instance_url 'http://127.0.0.1:1');
+CREATE FUNCTION pg_temp.failed_plan(statement text) RETURNS text LANGUAGE plpgsql AS
+$$ BEGIN EXECUTE 'EXPLAIN ' || statement; RETURN NULL; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $$;
+SELECT count(*) AS planned, array_agg(statement) FILTER (WHERE pg_temp.failed_plan(statement) IS NOT NULL) AS failed
+FROM (VALUES ('SELECT FROM flags WHERE flag = verdict_authorize(''User:dave'', ''read'', ''Document:2'')'),
+	('SELECT FROM flags WHERE flag IN (verdict_authorize(''User:dave'', ''read'', ''Document:2''), verdict_authorize_id(''User:dave'', ''read'', ''Document'', 3))'),
+	('SELECT FROM flags WHERE flag = ANY (verdict_authorize_many(''User:dave'', ''read'', ''{Document:2}''))'),
+	('SELECT FROM flags WHERE flag IS NOT DISTINCT FROM coalesce(verdict_authorize(''User:dave'', ''read'', verdict_identity(''Document'', 2)), false)'),
+	('SELECT FROM flags WHERE id < CASE WHEN verdict_authorize(''User:dave'', ''read'', ''Document:2'') THEN 5 END'),
+	('SELECT FROM flags WHERE policy = verdict_get_policy() OR policy LIKE verdict_get_policy()'),
+	('SELECT FROM flags WHERE id = ANY (verdict_resource_ids(''User:dave'', ''read'', ''Document'', id))'),
+	('SELECT FROM flags WHERE may(3) = flag OR may(4) AND NOT may(5)'),
+	('SELECT FROM flags f WHERE id = 1 OR EXISTS (SELECT FROM flags g WHERE g.id = f.id AND g.flag = may(3))'),
+	('SELECT FROM (SELECT verdict_authorize(''User:dave'', ''read'', ''Document:2'') AS allowed) AS c, flags WHERE flag = allowed'),
+	('SELECT FROM (SELECT 3 AS n UNION ALL SELECT 4) AS c WHERE true = may(n)'),
+	('SELECT FROM flags LIMIT verdict_authorize(''User:dave'', ''read'', ''Document:2'')::int'),
+	('SELECT 1 LIMIT cardinality(verdict_resource_ids(''User:dave'', ''read'', ''Document'', 1))'),
+	('SELECT FROM generate_series(1, verdict_authorize(''User:dave'', ''read'', ''Document:2'')::int)'),
+	('SELECT count(*) FROM flags GROUP BY flag HAVING flag = verdict_authorize(''User:dave'', ''read'', ''Document:2'')'),
+	('UPDATE flags SET policy = verdict_get_policy() WHERE flag = verdict_authorize(''User:dave'', ''read'', ''Document:2'')'),
+	('SELECT FROM document WHERE verdict_authorize(verdict_actor(), ''read'', ''Folder:1'') = (title = ''x'')')) AS statements(statement);
+PREPARE flagged(verdict_identity) AS SELECT FROM flags WHERE flag = verdict_authorize($1, 'read', 'Document:2');
+EXPLAIN (COSTS OFF) EXECUTE flagged('User:dave') \g /dev/null
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE flagged('User:dave') \g /dev/null
+RESET plan_cache_mode;
+DEALLOCATE flagged;
 SELECT count(*) > 1 AS planned
 FROM pg_temp.plan_of($$SELECT * FROM document WHERE id = ANY (verdict_resource_ids(verdict_actor(), 'read', 'Document', NULL::bigint))$$);
 SELECT count(*) > 1 AS planned
@@ -219,5 +268,5 @@ RESET ROLE;
 \set VERBOSITY default
 
 DROP EXTENSION verdict CASCADE;
-DROP TABLE document, folder CASCADE;
+DROP TABLE document, folder, flags CASCADE;
 DROP ROLE regress_verdict_app, regress_verdict_second, regress_verdict_unmapped;

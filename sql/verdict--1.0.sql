@@ -303,22 +303,23 @@ COMMENT ON FUNCTION verdict_fact(text, "any") IS
 --
 
 -- The planner rewrites verdict_authorize(actor, action, verdict_identity('Type', id)) to
--- verdict_authorize_id(actor, action, 'Type', id).
-CREATE FUNCTION verdict_authorize_support(internal) RETURNS internal
-	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_support'
+-- verdict_authorize_id(actor, action, 'Type', id), and evaluates none of these functions.
+CREATE FUNCTION verdict_read_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'verdict_sql_read_support'
 	LANGUAGE C STRICT;
 CREATE FUNCTION verdict_authorize(actor verdict_identity, action text,
 		resource verdict_identity, consistency text DEFAULT NULL) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize'
 	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10
-	SUPPORT verdict_authorize_support;
+	SUPPORT verdict_read_support;
 COMMENT ON FUNCTION verdict_authorize(verdict_identity, text, verdict_identity, text) IS
 	'Whether the policy allows the actor to do the action with the resource; NULL for a NULL actor, without asking. Answers are remembered for the statement (under REPEATABLE READ and SERIALIZABLE for the transaction, unless the consistency is authoritative), until the session changes something or observes a newer revision; after a few resources of one type a list of all that are allowed is fetched, unless verdict.prefetch is off. Errors: 22004 for any other NULL argument but the consistency, 22023 for an empty action or an unknown consistency, and those of the connection and the instance; with verdict.on_failure = deny the latter are a warning and the answer is false.';
 
 CREATE FUNCTION verdict_authorize_id(actor verdict_identity, action text, resource_type text,
 		id anyelement, consistency text DEFAULT NULL) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_id'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 10
+	SUPPORT verdict_read_support;
 COMMENT ON FUNCTION verdict_authorize_id(verdict_identity, text, text, anyelement, text) IS
 	'verdict_authorize(actor, action, verdict_identity(resource_type, id), consistency) for an id of type smallint, integer, bigint, uuid or text, without making the identity; the planner rewrites the one to the other. Errors: those of both, and 0A000 for an id of another type.';
 
@@ -333,7 +334,8 @@ COMMENT ON FUNCTION verdict_stat_decisions() IS
 CREATE FUNCTION verdict_authorize_many(actor verdict_identity, action text,
 		resources verdict_identity[], consistency text DEFAULT NULL) RETURNS boolean[]
 	AS 'MODULE_PATHNAME', 'verdict_sql_authorize_many'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000
+	SUPPORT verdict_read_support;
 COMMENT ON FUNCTION verdict_authorize_many(verdict_identity, text, verdict_identity[], text) IS
 	'verdict_authorize() for each resource of the array, several calls under way together; the answers stand in the order of the resources. Errors: as verdict_authorize(), 22004 also for a NULL element, 2202E for an array of several dimensions. One call that fails fails all (or, with verdict.on_failure = deny, makes all answers false).';
 
@@ -388,7 +390,8 @@ COMMENT ON FUNCTION verdict_list_facts(verdict_fact, text) IS
 
 CREATE FUNCTION verdict_get_policy(consistency text DEFAULT NULL) RETURNS text
 	AS 'MODULE_PATHNAME', 'verdict_sql_get_policy'
-	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000;
+	LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000
+	SUPPORT verdict_read_support;
 COMMENT ON FUNCTION verdict_get_policy(text) IS
 	'The text of the policy; empty when none has been set. Errors: 22023 for an unknown consistency; those of the connection and the instance.';
 

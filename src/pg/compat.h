@@ -14,6 +14,7 @@
 #include "catalog/pg_foreign_server.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "utils/acl.h"
@@ -137,6 +138,17 @@ verdict_wait_set_create(int size)
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
 #define VERDICT_RUN_ARGUMENTS queryDesc, direction, count, execute_once
 #endif
+
+/* Plans a query within another; the caller makes the plan of its cheapest path. */
+static inline PlannerInfo *
+verdict_plan_subquery(PlannerInfo *root, Query *query)
+{
+#if PG_VERSION_NUM >= 170000
+	return subquery_planner(root->glob, query, root, false, 0, NULL);
+#else
+	return subquery_planner(root->glob, query, root, false, 0);
+#endif
+}
 
 /* What pg_stat_activity shows; before 17 an extension has no names of its own. */
 static inline uint32

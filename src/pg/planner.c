@@ -11,8 +11,12 @@
  *
  * verdict_resource_ids() in a statement that reads tables becomes a sub-select of
  * its own, evaluated once: as part of a condition it would be evaluated for each
- * row where no index serves, and by the planner itself, which would ask the
- * instance, also for EXPLAIN, to estimate how selective the condition is.
+ * row where no index serves.
+ *
+ * To estimate how selective a condition like "x = function(constants)" is, or to leave
+ * partitions out, the planner evaluates a STABLE function, also for EXPLAIN.  A call
+ * of this library's is kept from that by the value of a sub-select among its
+ * arguments, which is known to nobody before the statement runs.
  *
  * Nothing here asks an instance or needs one.
  */
@@ -27,7 +31,9 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
+#include "optimizer/subselect.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -35,7 +41,7 @@
 
 #include "decision.h"
 
-PG_FUNCTION_INFO_V1(verdict_sql_authorize_support);
+PG_FUNCTION_INFO_V1(verdict_sql_read_support);
 PG_FUNCTION_INFO_V1(verdict_sql_list_support);
 
 /*
@@ -101,7 +107,8 @@ find_authorize_id(Oid other, Oid actor_type)
 						   ObjectIdGetDatum(get_func_namespace(other)));
 }
 
-static Node *
+/* The call of verdict_authorize_id() that does the same, or NULL. */
+static FuncExpr *
 simplify_authorize(PlannerInfo *root, FuncExpr *call)
 {
 	Node *actor;
@@ -138,24 +145,8 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 		record_plan_function_dependency(root, call->funcid);
 		record_plan_function_dependency(root, resource->funcid);
 	}
-	return (Node *) makeFuncExpr(function, BOOLOID,
-								 list_make5(actor, action, type, id, consistency), InvalidOid,
-								 call->inputcollid, COERCE_EXPLICIT_CALL);
-}
-
-Datum
-verdict_sql_authorize_support(PG_FUNCTION_ARGS)
-{
-	Node *request = (Node *) PG_GETARG_POINTER(0);
-	Node *answer = NULL;
-
-	if (IsA(request, SupportRequestSimplify))
-	{
-		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
-
-		answer = simplify_authorize(simplify->root, simplify->fcall);
-	}
-	PG_RETURN_POINTER(answer);
+	return makeFuncExpr(function, BOOLOID, list_make5(actor, action, type, id, consistency),
+						InvalidOid, call->inputcollid, COERCE_EXPLICIT_CALL);
 }
 
 /* Whether a node needs something of the query around it. */
@@ -172,11 +163,21 @@ depends_on_query(Node *node, void *context)
 			return ((Param *) node)->paramkind != PARAM_EXTERN;
 		case T_FuncExpr:
 		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_SubscriptingRef:
+		case T_FieldSelect:
 		case T_RelabelType:
 		case T_CoerceViaIO:
+		case T_CoerceToDomain:
+		case T_CollateExpr:
 		case T_ArrayExpr:
+		case T_RowExpr:
 		case T_CoalesceExpr:
+		case T_MinMaxExpr:
 		case T_NullTest:
+		case T_BooleanTest:
 		case T_CaseExpr:
 		case T_CaseWhen:
 		case T_BoolExpr:
@@ -188,12 +189,17 @@ depends_on_query(Node *node, void *context)
 	}
 }
 
-/* Whether the query reads no table: its expressions are evaluated once as they are. */
+/*
+ * Whether the query is one whose expressions are evaluated once as they are, and not by
+ * the planner: it reads no table and has no LIMIT.
+ */
 static bool
-reads_nothing(const Query *query)
+is_bare(const Query *query)
 {
 	RangeTblRef *only;
 
+	if (query->limitCount != NULL || query->limitOffset != NULL)
+		return false;
 	if (query->jointree == NULL || query->jointree->fromlist == NIL)
 		return true;
 	if (list_length(query->jointree->fromlist) != 1)
@@ -202,30 +208,108 @@ reads_nothing(const Query *query)
 	return IsA(only, RangeTblRef) && rt_fetch(only->rtindex, query->rtable)->rtekind == RTE_RESULT;
 }
 
-static Node *
-evaluate_once(PlannerInfo *root, FuncExpr *call)
+/*
+ * Whether the sub-selects among the expressions of a query have been planned, or are
+ * being planned now: one that is put there would stay as it is.  Its expressions are
+ * looked at after that when a relation's conditions become those of its children, and
+ * when a condition of an EXISTS is tried as one of IN, which the planner does with the
+ * root of the query around it.
+ */
+static bool
+has_planned_sub_selects(const PlannerInfo *root)
 {
-	Query *query;
+	ListCell *cell;
+
+	if (root->simple_rel_array != NULL)
+		return true;
+	foreach (cell, root->glob->subroots)
+	{
+		if (lfirst_node(PlannerInfo, cell)->parent_root == root)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The value of a sub-select without FROM around an expression that depends on nothing
+ * of the query.
+ */
+static Node *
+select_once(PlannerInfo *root, Expr *expression)
+{
+	Query *query = makeNode(Query);
 	SubLink *link;
+	PlannerInfo *subroot;
+	Path *path;
+	Param *value;
 
-	if (root == NULL || root->parse == NULL || reads_nothing(root->parse) ||
-		depends_on_query((Node *) call->args, NULL) ||
-		contain_volatile_functions((Node *) call->args))
-		return NULL;
-
-	query = makeNode(Query);
 	query->commandType = CMD_SELECT;
 	query->canSetTag = true;
 	query->jointree = makeFromExpr(NIL, NULL);
 	query->targetList =
-		list_make1(makeTargetEntry(copyObject((Expr *) call), 1, pstrdup("ids"), false));
-	link = makeNode(SubLink);
-	link->subLinkType = EXPR_SUBLINK;
-	link->subselect = (Node *) query;
-	link->location = -1;
-	/* Sub-selects are looked for after this, in what says that it has some. */
-	root->parse->hasSubLinks = true;
-	return (Node *) link;
+		list_make1(makeTargetEntry(copyObject(expression), 1, pstrdup("once"), false));
+
+	if (!has_planned_sub_selects(root))
+	{
+		link = makeNode(SubLink);
+		link->subLinkType = EXPR_SUBLINK;
+		link->subselect = (Node *) query;
+		link->location = -1;
+		/* Sub-selects are looked for after this, in what says that it has some. */
+		root->parse->hasSubLinks = true;
+		return (Node *) link;
+	}
+
+	subroot = verdict_plan_subquery(root, query);
+	path = fetch_upper_rel(subroot, UPPERREL_FINAL, NULL)->cheapest_total_path;
+	value = SS_make_initplan_output_param(root, exprType((Node *) expression),
+										  exprTypmod((Node *) expression),
+										  exprCollation((Node *) expression));
+	SS_make_initplan_from_plan(root, subroot, create_plan(subroot, path), value);
+	return (Node *) value;
+}
+
+/* Whether the planner could evaluate the call, or would have it evaluated once a row. */
+static bool
+needs_keeping(PlannerInfo *root, const FuncExpr *call)
+{
+	return root != NULL && root->parse != NULL && !is_bare(root->parse) &&
+		   !depends_on_query((Node *) call->args, NULL) &&
+		   !contain_volatile_functions((Node *) call->args);
+}
+
+/* The call with its last argument, the consistency, in a sub-select; or NULL. */
+static Node *
+keep_from_planner(PlannerInfo *root, const FuncExpr *call)
+{
+	FuncExpr *kept;
+
+	if (!needs_keeping(root, call))
+		return NULL;
+	kept = makeNode(FuncExpr);
+	*kept = *call;
+	kept->args = list_truncate(list_copy(call->args), list_length(call->args) - 1);
+	kept->args = lappend(kept->args, select_once(root, llast(call->args)));
+	return (Node *) kept;
+}
+
+/* Support of the functions that check and of verdict_get_policy(). */
+Datum
+verdict_sql_read_support(PG_FUNCTION_ARGS)
+{
+	Node *request = (Node *) PG_GETARG_POINTER(0);
+	Node *answer = NULL;
+
+	if (IsA(request, SupportRequestSimplify))
+	{
+		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
+		FuncExpr *by_id = simplify_authorize(simplify->root, simplify->fcall);
+
+		answer = keep_from_planner(simplify->root, by_id != NULL ? by_id : simplify->fcall);
+		if (answer == NULL)
+			answer = (Node *) by_id;
+	}
+	PG_RETURN_POINTER(answer);
 }
 
 /* The text of an argument that is known now. */
@@ -274,8 +358,8 @@ verdict_sql_list_support(PG_FUNCTION_ARGS)
 	{
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
-		if (!simplify->fcall->funcretset)
-			answer = evaluate_once(simplify->root, simplify->fcall);
+		if (!simplify->fcall->funcretset && needs_keeping(simplify->root, simplify->fcall))
+			answer = select_once(simplify->root, (Expr *) simplify->fcall);
 	}
 	else if (IsA(request, SupportRequestRows))
 	{
