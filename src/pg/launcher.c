@@ -10,6 +10,8 @@
  *	  its database is not asked again until somebody queues a row.
  *	- A worker that ends is started again at most once a second, and less often the
  *	  more often it ends soon.
+ *	- A database that nobody may connect to stays one that wants a worker, and gets it
+ *	  when somebody may.
  *	- It holds no transaction while it waits.
  */
 #include "postgres.h"
@@ -31,29 +33,35 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "shared.h"
+#include "wait.h"
 #include "worker.h"
 
 extern PGDLLEXPORT void verdict_launcher_main(Datum argument) pg_attribute_noreturn();
 
-#define AT_ONCE 64			  /* vacancies looked at together */
-#define RESTART_MIN_MS 1000	  /* between two starts in one database */
-#define RESTART_MAX_MS 60000  /* ... when it never lives long */
-#define SOON_MS 2000		  /* a shorter life is short */
-#define NO_SLOT_RETRY_MS 5000 /* when max_worker_processes is used up */
+#define AT_ONCE 64			 /* vacancies looked at together */
+#define RESTART_MIN_MS 1000	 /* between two starts in one database */
+#define RESTART_MAX_MS 60000 /* ... when it never lives long */
+#define SOON_MS 2000		 /* a shorter life is short */
+#define RETRY_MS 5000		 /* when nothing can be started, by what others have done */
+/*
+ * Between two starts, unless the worker before has ended: at the launcher's own start
+ * most databases have no work, and other extensions want workers, too.
+ */
+#define SPACING_MS 50
 
 typedef struct start_record
 {
 	Oid database; /* hash key */
 	BackgroundWorkerHandle *handle;
-	TimestampTz started;
-	TimestampTz due;
+	int64 started; /* this and all other times: of verdict_now_ms() */
+	int64 due;
 	int pause_ms; /* to the start after the next */
 } start_record;
 
 static HTAB *records = NULL;
+static int64 next_start = 0; /* of any worker */
 static bool told_no_slot = false;
 
 void
@@ -75,6 +83,20 @@ verdict_launcher_register(void)
 	RegisterBackgroundWorker(&launcher);
 }
 
+typedef enum database_state
+{
+	DATABASE_GONE,
+	DATABASE_CLOSED, /* nobody may connect, a worker neither */
+	DATABASE_OPEN
+} database_state;
+
+static bool
+is_open(Form_pg_database database)
+{
+	/* A limit below "none" is that of a database whose DROP was interrupted. */
+	return database->datallowconn && database->datconnlimit >= -1;
+}
+
 /* Asks for a worker in every database that lets anybody connect. */
 static void
 want_all(void)
@@ -91,7 +113,7 @@ want_all(void)
 	{
 		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
 
-		if (database->datallowconn)
+		if (is_open(database))
 			verdict_shared_want(database->oid);
 	}
 	table_endscan(scan);
@@ -99,21 +121,21 @@ want_all(void)
 	CommitTransactionCommand();
 }
 
-static bool
-may_connect(Oid database)
+static database_state
+state_of(Oid database)
 {
 	HeapTuple tuple;
-	bool may = false;
+	database_state state = DATABASE_GONE;
 
 	StartTransactionCommand();
 	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
 	if (HeapTupleIsValid(tuple))
 	{
-		may = ((Form_pg_database) GETSTRUCT(tuple))->datallowconn;
+		state = is_open((Form_pg_database) GETSTRUCT(tuple)) ? DATABASE_OPEN : DATABASE_CLOSED;
 		ReleaseSysCache(tuple);
 	}
 	CommitTransactionCommand();
-	return may;
+	return state;
 }
 
 static start_record *
@@ -134,15 +156,32 @@ record_of(Oid database)
 
 /* The worker that was started is gone: decides when the next one is due. */
 static void
-note_end(start_record *record, TimestampTz now)
+note_end(start_record *record, int64 now)
 {
 	pfree(record->handle);
 	record->handle = NULL;
-	if (verdict_shared_was_dismissed(record->database) ||
-		TimestampDifferenceExceeds(record->started, now, SOON_MS))
+	if (verdict_shared_was_dismissed(record->database) || now - record->started > SOON_MS)
 		record->pause_ms = RESTART_MIN_MS;
-	record->due = TimestampTzPlusMilliseconds(record->started, record->pause_ms);
+	record->due = record->started + record->pause_ms;
 	record->pause_ms = Min(record->pause_ms * 2, RESTART_MAX_MS);
+	next_start = now;
+}
+
+/* Both the start of a worker and its end are told by a signal. */
+static void
+note_ends(int64 now)
+{
+	start_record *record;
+	HASH_SEQ_STATUS scan;
+	pid_t process;
+
+	hash_seq_init(&scan, records);
+	while ((record = hash_seq_search(&scan)) != NULL)
+	{
+		if (record->handle != NULL &&
+			GetBackgroundWorkerPid(record->handle, &process) == BGWH_STOPPED)
+			note_end(record, now);
+	}
 }
 
 static bool
@@ -164,64 +203,74 @@ start_worker(start_record *record)
 	return RegisterDynamicBackgroundWorker(&worker, &record->handle);
 }
 
+static void
+tell_no_slot(Oid database)
+{
+	if (!told_no_slot)
+		ereport(WARNING, (errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+						  errmsg("no background worker slot is left for the outbox of database %u",
+								 database),
+						  errdetail("Batches of verdict_outbox wait until there is one."),
+						  errhint("Increase max_worker_processes.")));
+	told_no_slot = true;
+}
+
+/*
+ * Starts the worker of a record that is due; returns when to try again, or PG_INT64_MAX
+ * when its database wants none any more or has one.
+ */
+static int64
+start_due(start_record *record, int64 now)
+{
+	Oid database = record->database;
+
+	switch (state_of(database))
+	{
+		case DATABASE_GONE:
+			verdict_shared_forget_database(database);
+			hash_search(records, &database, HASH_REMOVE, NULL);
+			return PG_INT64_MAX;
+		case DATABASE_CLOSED:
+			record->due = now + RETRY_MS;
+			return record->due;
+		case DATABASE_OPEN:
+			break;
+	}
+	if (!start_worker(record))
+	{
+		tell_no_slot(database);
+		next_start = now + RETRY_MS;
+		return next_start;
+	}
+	record->started = now;
+	next_start = now + SPACING_MS;
+	told_no_slot = false;
+	return PG_INT64_MAX;
+}
+
 /* Starts what is due; returns how long until something else is, -1 for nothing. */
 static long
 start_workers(void)
 {
 	Oid databases[AT_ONCE];
 	int count = verdict_shared_vacancies(databases, AT_ONCE);
-	TimestampTz now = GetCurrentTimestamp();
-	long next_ms = -1;
+	int64 now = verdict_now_ms();
+	int64 next = PG_INT64_MAX;
 
+	note_ends(now);
 	for (int i = 0; i < count; i++)
 	{
 		start_record *record = record_of(databases[i]);
-		pid_t process;
-		long left_ms;
+		int64 due = Max(record->due, next_start);
 
-		if (record->handle != NULL)
-		{
-			BgwHandleStatus status = GetBackgroundWorkerPid(record->handle, &process);
-
-			/* Its start and its end are both told by a signal. */
-			if (status == BGWH_STARTED || status == BGWH_NOT_YET_STARTED)
-				continue;
-			note_end(record, now);
-		}
-
-		left_ms = record->due > now ? TimestampDifferenceMilliseconds(now, record->due) : 0;
-		if (left_ms == 0 && !may_connect(databases[i]))
-		{
-			verdict_shared_forget_database(databases[i]);
-			hash_search(records, &databases[i], HASH_REMOVE, NULL);
-			continue;
-		}
-		if (left_ms == 0 && start_worker(record))
-		{
-			record->started = now;
-			told_no_slot = false;
-			continue;
-		}
-		if (left_ms == 0)
-		{
-			if (!told_no_slot)
-				ereport(WARNING,
-						(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-						 errmsg("no background worker slot is left for the outbox of database %u",
-								databases[i]),
-						 errdetail("Batches of verdict_outbox wait until there is one."),
-						 errhint("Increase max_worker_processes.")));
-			told_no_slot = true;
-			record->due = TimestampTzPlusMilliseconds(now, NO_SLOT_RETRY_MS);
-			left_ms = NO_SLOT_RETRY_MS;
-		}
-		next_ms = next_ms < 0 ? left_ms : Min(next_ms, left_ms);
+		if (record->handle == NULL)
+			next = Min(next, due <= now ? start_due(record, now) : due);
 	}
 
 	/* More than were looked at: soon. */
 	if (count == AT_ONCE)
-		next_ms = next_ms < 0 ? RESTART_MIN_MS : Min(next_ms, RESTART_MIN_MS);
-	return next_ms;
+		next = Min(next, now + RESTART_MIN_MS);
+	return next == PG_INT64_MAX ? -1 : (long) Max(next - now, 0);
 }
 
 void

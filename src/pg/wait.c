@@ -64,6 +64,12 @@ host_monotonic_us(void *context)
 	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+int64
+verdict_now_ms(void)
+{
+	return (int64) (host_monotonic_us(NULL) / 1000);
+}
+
 static int64_t
 host_wall_clock_s(void *context)
 {

@@ -12,6 +12,12 @@
 extern const verdict_host *verdict_backend_host(void);
 
 /*
+ * Milliseconds of a clock that nobody sets, for what is to happen after a while: the
+ * time of day may be set back, and what is due by it would wait for that.
+ */
+extern int64 verdict_now_ms(void);
+
+/*
  * Writes a line to the server's log, or wherever "elevel" (below ERROR) says, while
  * core frames are on the stack: without the statement, which may hold facts, and
  * without raising.  An interrupt stays pending.

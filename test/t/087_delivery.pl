@@ -50,5 +50,33 @@ for my $name ('pinned1', 'pinned2', 'pinned3')
 }
 $session->quit;
 
+# A database that nobody may connect to has no worker, and has one again when somebody
+# may, without anything new.
+$node->safe_psql('postgres', 'CREATE DATABASE closed');
+Outbox::install($node, 'closed', $instance);
+$instance->fault('BatchFacts', { kind => 'error', code => 'unauthenticated' }, times => -1);
+$node->safe_psql('closed', Outbox::grant('closed'));
+my $worker;
+Outbox::wait_until(sub { ($worker = Outbox::worker($node, 'closed')) =~ /\d/ }) or die 'no worker';
+$psql->('ALTER DATABASE closed ALLOW_CONNECTIONS false');
+$psql->("SELECT pg_terminate_backend($worker)");
+sleep 2.5;
+is(Outbox::worker($node, 'closed'), '', 'a closed database has no worker');
+$psql->('ALTER DATABASE closed ALLOW_CONNECTIONS true');
+$instance->clear_faults;
+ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\bclosed\b/ }), '... but what it had queued is delivered when it is open');
+
+# Databases without anything to deliver take no worker from those who need one.
+$node->safe_psql('postgres', "CREATE DATABASE plain$_") for 1 .. 12;
+$node->safe_psql('postgres', 'CREATE DATABASE last');
+Outbox::install($node, 'last', $instance);
+$instance->fault('BatchFacts', { kind => 'error', code => 'unauthenticated' }, times => -1);
+$node->safe_psql('last', Outbox::grant('last'));
+my $log = -s $node->logfile;
+$node->restart;
+$instance->clear_faults;
+ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\blast\b/ }, 4), 'in a cluster of many databases the last one has its worker soon');
+is(slurp_file($node->logfile, $log) =~ /no background worker slot/ ? 1 : 0, 0, '... and there were enough of them');
+
 $node->stop;
 done_testing();
