@@ -15,7 +15,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
-#include "utils/timestamp.h"
+#include "wait.h"
 
 /* The pause after a failure, doubled with each further one of that server. */
 #define PAUSE_MIN_MS 100
@@ -26,7 +26,7 @@ typedef struct failing_server
 {
 	NameData name; /* hash key */
 	int failures;
-	TimestampTz due;
+	int64 due;	  /* of verdict_now_ms() */
 	uint64 round; /* in which it failed last */
 	bool asked;	  /* the latest look has asked for its rows */
 } failing_server;
@@ -49,7 +49,7 @@ start(void)
 int
 verdict_pauses_next_ms(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64 now = verdict_now_ms();
 	long next_ms = -1;
 	failing_server *server;
 	HASH_SEQ_STATUS scan;
@@ -57,7 +57,7 @@ verdict_pauses_next_ms(void)
 	hash_seq_init(&scan, failing);
 	while ((server = hash_seq_search(&scan)) != NULL)
 	{
-		long left_ms = server->due > now ? TimestampDifferenceMilliseconds(now, server->due) : 0;
+		long left_ms = server->due > now ? (long) (server->due - now) : 0;
 
 		next_ms = next_ms < 0 ? left_ms : Min(next_ms, left_ms);
 	}
@@ -69,7 +69,7 @@ Datum
 verdict_pauses_blocked(void)
 {
 	ArrayBuildState *names = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-	TimestampTz now = GetCurrentTimestamp();
+	int64 now = verdict_now_ms();
 	failing_server *server;
 	HASH_SEQ_STATUS scan;
 
@@ -111,7 +111,7 @@ verdict_pause_begin(const char *name)
 	/* Half of it by chance, so that the workers of many databases part. */
 	(void) pg_strong_random(&dice, sizeof(dice));
 	pause_ms = pause_ms / 2 + (int) ((int64) dice * (pause_ms / 2) / PG_UINT16_MAX);
-	server->due = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause_ms);
+	server->due = verdict_now_ms() + pause_ms;
 	return !found;
 }
 

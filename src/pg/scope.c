@@ -30,8 +30,8 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 #include "utils/xid8.h"
+#include "wait.h"
 
 /* How often the table is looked at when nobody tells, and when somebody does. */
 #define POLL_MS 20
@@ -178,7 +178,7 @@ wait_a_moment(bool told, long left_ms)
 }
 
 static void
-wait_for_answers(const char *server, TimestampTz until)
+wait_for_answers(const char *server, int64 until)
 {
 	bool told = verdict_shared_active() && !RecoveryInProgress();
 	Snapshot snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
@@ -191,7 +191,7 @@ wait_for_answers(const char *server, TimestampTz until)
 		return;
 	while (find_row(server, ForwardScanDirection, NULL, last, &id, &kind))
 	{
-		long left_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+		long left_ms = (long) (until - verdict_now_ms());
 
 		if (kind == ROW_PARKED)
 			ereport(ERROR,
@@ -238,7 +238,7 @@ verdict_scope_begin(verdict_transaction_server *entry, const verdict_server *ser
 					verdict_read *read)
 {
 	int limit_ms = verdict_client_read_timeout_ms(server->client);
-	TimestampTz until;
+	int64 until;
 	verdict_revision revision;
 
 	read->scope = NULL;
@@ -250,10 +250,9 @@ verdict_scope_begin(verdict_transaction_server *entry, const verdict_server *ser
 
 	if (RecoveryInProgress() || !verdict_shared_look(server->oid, &revision))
 	{
-		until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), limit_ms);
+		until = verdict_now_ms() + limit_ms;
 		wait_for_answers(entry->name, until);
-		read->options.deadline_ms =
-			Max(1, (int) TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until));
+		read->options.deadline_ms = Max(1, (int) (until - verdict_now_ms()));
 		(void) verdict_shared_look(server->oid, &revision);
 	}
 

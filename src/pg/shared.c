@@ -20,7 +20,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "shared_slots.h"
-#include "utils/timestamp.h"
+#include "wait.h"
 #include "worker.h"
 
 #define NAME "verdict"
@@ -350,14 +350,14 @@ verdict_await_result
 verdict_shared_await(int timeout_ms, char *revision)
 {
 	verdict_await_result result = VERDICT_AWAIT_TIMEOUT;
-	TimestampTz until;
+	int64 until;
 	int found;
 
 	revision[0] = '\0';
 	if (verdict_slots == NULL || waiter < 0)
 		return VERDICT_AWAIT_TIMEOUT;
 
-	until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
+	until = verdict_now_ms() + timeout_ms;
 	for (;;)
 	{
 		const waiter_slot *slot = &verdict_slots->waiters[waiter];
@@ -371,7 +371,7 @@ verdict_shared_await(int timeout_ms, char *revision)
 			result = VERDICT_AWAIT_ANSWERED;
 		LWLockRelease(verdict_slots->lock);
 
-		left_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+		left_ms = (long) (until - verdict_now_ms());
 		if (result != VERDICT_AWAIT_TIMEOUT || left_ms <= 0 || wanted_elsewhere())
 			break;
 		/* The process must not exit in here; it notices the postmaster's end later. */

@@ -15,7 +15,7 @@
 #include "miscadmin.h"
 #include "shared_slots.h"
 #include "storage/ipc.h"
-#include "utils/timestamp.h"
+#include "wait.h"
 
 /* How long a command waits for a worker to end, before it goes its own way. */
 #define KEEP_AWAY_MS 10000
@@ -305,7 +305,7 @@ verdict_shared_keep_away(Oid database)
 {
 	static bool registered = false;
 	bool first = true;
-	TimestampTz until;
+	int64 until;
 	database_slot *slot;
 	int i;
 
@@ -329,8 +329,8 @@ verdict_shared_keep_away(Oid database)
 		return;
 
 	slot = &verdict_slots->databases[i];
-	until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), KEEP_AWAY_MS);
-	while (end_worker(slot, first) && GetCurrentTimestamp() < until)
+	until = verdict_now_ms() + KEEP_AWAY_MS;
+	while (end_worker(slot, first) && verdict_now_ms() < until)
 	{
 		first = false;
 		(void) ConditionVariableTimedSleep(&slot->changed, 100, verdict_slot_wait_event());
