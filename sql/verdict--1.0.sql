@@ -325,11 +325,11 @@ COMMENT ON FUNCTION verdict_authorize_id(verdict_identity, text, text, anyelemen
 
 CREATE FUNCTION verdict_stat_decisions(OUT remembered bigint, OUT single_checks bigint,
 		OUT lists bigint, OUT lists_cut bigint, OUT lists_refused bigint,
-		OUT resources_listed bigint, OUT forgotten bigint) RETURNS record
+		OUT resources_listed bigint, OUT lists_kept bigint, OUT forgotten bigint) RETURNS record
 	AS 'MODULE_PATHNAME', 'verdict_sql_stat_decisions'
 	LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION verdict_stat_decisions() IS
-	'How the checks of this backend were answered since it began: from what was remembered; by single checks; by lists, how many of them were cut or could not be had, and how many resources they held; how often something remembered was forgotten before its statement ended.';
+	'How the checks of this backend were answered since it began: from what was remembered; by single checks; by lists, how many of them were cut or could not be had, and how many resources they held; by lists of an earlier statement that were still right; how often something remembered was forgotten before its statement ended.';
 
 CREATE FUNCTION verdict_authorize_many(actor verdict_identity, action text,
 		resources verdict_identity[], consistency text DEFAULT NULL) RETURNS boolean[]

@@ -75,6 +75,7 @@ static void
 reject_scope(verdict_session *session)
 {
 	memset(&session->observed, 0, sizeof(session->observed));
+	memset(&session->served, 0, sizeof(session->served));
 	session->inconsistent = true;
 	session->changes++;
 }
@@ -97,13 +98,16 @@ raise_observed(verdict_session *session, const verdict_revision *revision)
 void
 verdict_session_observe_answer(verdict_session *session, const char *header, int headers)
 {
-	verdict_revision revision;
+	bool well_formed;
 
-	if (headers == 0 || session->inconsistent)
+	if (session->inconsistent)
 		return;
-	if (headers != 1 || header == NULL ||
-		!verdict_revision_parse(header, strlen(header), &revision) ||
-		raise_observed(session, &revision) != VERDICT_MERGE_OK)
+	session->served.shards = 0;
+	if (headers == 0)
+		return;
+	well_formed = headers == 1 && header != NULL &&
+				  verdict_revision_parse(header, strlen(header), &session->served);
+	if (!well_formed || raise_observed(session, &session->served) != VERDICT_MERGE_OK)
 		reject_scope(session);
 }
 

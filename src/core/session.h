@@ -30,6 +30,7 @@ typedef struct verdict_session
 	verdict_consistency consistency; /* never DEFAULT */
 	bool inconsistent;
 	verdict_revision observed; /* shards == 0: nothing observed */
+	verdict_revision served;   /* of the latest successful answer; shards == 0: it had none */
 	uint64_t changes;		   /* grows whenever observed or inconsistent changes */
 } verdict_session;
 

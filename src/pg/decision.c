@@ -34,19 +34,6 @@
 
 PG_FUNCTION_INFO_V1(verdict_sql_stat_decisions);
 
-static inline bool
-piece_equal(verdict_piece left, verdict_piece right)
-{
-	return left.size == right.size && memcmp(left.bytes, right.bytes, left.size) == 0;
-}
-
-static inline bool
-question_equal(const verdict_question *left, const verdict_question *right)
-{
-	return piece_equal(left->actor, right->actor) && piece_equal(left->action, right->action) &&
-		   piece_equal(left->type, right->type);
-}
-
 typedef struct set_entry
 {
 	const verdict_decision_set *key; /* only its question, client and consistency */
@@ -58,7 +45,7 @@ static inline bool
 set_equal(const verdict_decision_set *left, const verdict_decision_set *right)
 {
 	return left->client == right->client && left->consistency == right->consistency &&
-		   question_equal(&left->question, &right->question);
+		   verdict_question_equal(&left->question, &right->question);
 }
 
 #define SH_PREFIX sets
@@ -164,8 +151,8 @@ verdict_current_statement(void)
 
 /* ---- sets ---- */
 
-static verdict_piece
-copy_piece(MemoryContext context, verdict_piece piece)
+verdict_piece
+verdict_piece_copy(MemoryContext context, verdict_piece piece)
 {
 	char *bytes = MemoryContextAlloc(context, piece.size + 1);
 
@@ -187,6 +174,18 @@ piece_to_utf8(verdict_piece piece)
 	return verdict_to_utf8(piece.bytes, (int) piece.size);
 }
 
+static void
+release_lists(void *argument)
+{
+	verdict_decision_set *set = argument;
+
+	if (set->list != NULL)
+		verdict_list_release(set->list);
+	if (set->making != NULL)
+		verdict_list_release(set->making);
+	set->list = set->making = NULL;
+}
+
 static verdict_decision_set *
 make_set(MemoryContext context, const verdict_decision_set *key, const verdict_read *read)
 {
@@ -196,9 +195,9 @@ make_set(MemoryContext context, const verdict_decision_set *key, const verdict_r
 
 	*set = *key;
 	set->session = read->session;
-	set->question.actor = copy_piece(context, key->question.actor);
-	set->question.action = copy_piece(context, key->question.action);
-	set->question.type = copy_piece(context, key->question.type);
+	set->question.actor = verdict_piece_copy(context, key->question.actor);
+	set->question.action = verdict_piece_copy(context, key->question.action);
+	set->question.type = verdict_piece_copy(context, key->question.type);
 	actor = piece_to_utf8(set->question.actor);
 	set->actor.type = actor;
 	actor = strchr(actor, ':');
@@ -210,6 +209,9 @@ make_set(MemoryContext context, const verdict_decision_set *key, const verdict_r
 	set->type = piece_to_utf8(set->question.type);
 	set->map = verdict_map_create();
 	verdict_plan_list(set);
+	set->end.func = release_lists;
+	set->end.arg = set;
+	MemoryContextRegisterResetCallback(context, &set->end);
 	MemoryContextSwitchTo(caller);
 	return set;
 }
@@ -234,7 +236,8 @@ find_set(decision_scope *scope, const verdict_read *read, const verdict_question
 			return entry->set;
 		/* Adding up many sets is not for each of them. */
 		if ((scope->sets->members < 64 || scope->sets->members % 256 == 0) &&
-			MemoryContextMemAllocated(scope->context, true) > VERDICT_DECISION_MEMORY)
+			MemoryContextMemAllocated(scope->context, true) + verdict_lists_size() >
+				VERDICT_DECISION_MEMORY)
 		{
 			bindings++;
 			scope->sets = NULL;
@@ -253,8 +256,8 @@ find_set(decision_scope *scope, const verdict_read *read, const verdict_question
 void
 verdict_set_forget(verdict_decision_set *set)
 {
+	release_lists(set);
 	verdict_map_clear(set->map);
-	set->complete = false;
 	set->all = false;
 	set->unsettled = false;
 	verdict_decision_counted.forgotten++;
@@ -311,12 +314,9 @@ verdict_set_observe(verdict_decision_set *set)
 verdict_known
 verdict_set_find(verdict_decision_set *set, const verdict_id *id)
 {
-	verdict_known known;
-
-	if (set->all)
-		return VERDICT_KNOWN_YES;
-	known = verdict_map_find(set->map, id);
-	return known == VERDICT_NOT_KNOWN && set->complete ? VERDICT_KNOWN_NO : known;
+	if (set->list != NULL)
+		return verdict_list_find(set->list, id);
+	return set->all ? VERDICT_KNOWN_YES : verdict_map_find(set->map, id);
 }
 
 verdict_known
@@ -330,7 +330,7 @@ verdict_site_known(verdict_decision_site *site, const verdict_question *question
 	if (site->bindings != bindings || run == NULL || run->serial != site->run ||
 		set->observed != set->session->changes ||
 		set->client != verdict_server_use(verdict_server_name(), GetUserId())->client ||
-		!question_equal(&set->question, question))
+		!verdict_question_equal(&set->question, question))
 		return VERDICT_NOT_KNOWN;
 	if (consistency == VERDICT_CONSISTENCY_DEFAULT)
 		consistency = set->session->consistency;
@@ -410,9 +410,9 @@ Datum
 verdict_sql_stat_decisions(PG_FUNCTION_ARGS)
 {
 	const verdict_decision_counters *counted = &verdict_decision_counted;
-	const uint64 counters[] = {counted->remembered, counted->single,  counted->lists,
-							   counted->cut,		counted->refused, counted->rows,
-							   counted->forgotten};
+	const uint64 counters[] = {counted->remembered, counted->single,   counted->lists,
+							   counted->cut,		counted->refused,  counted->rows,
+							   counted->kept,		counted->forgotten};
 	Datum values[lengthof(counters)];
 	bool nulls[lengthof(counters)] = {false};
 	TupleDesc descriptor;

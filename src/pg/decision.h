@@ -91,6 +91,7 @@ typedef struct verdict_decision_counters
 	uint64 cut;		   /* of them, those that came cut */
 	uint64 refused;	   /* of them, those that the instance would not or could not give */
 	uint64 rows;	   /* resources in them */
+	uint64 kept;	   /* lists of an earlier statement that were used again */
 	uint64 forgotten;  /* sets of decisions forgotten before their statement ended */
 } verdict_decision_counters;
 

@@ -10,7 +10,8 @@
  * those would be fewer, single checks are made until they have cost a part of what
  * the list would cost: a statement that stops early has paid for no list, and one
  * that goes on has lost little.  Without knowledge of its length a list is first
- * tried with a limit; what a cut one holds is used.
+ * tried with a limit; what a cut one holds is used.  A list that an earlier statement
+ * has left is used after the first check when that was answered at its revision.
  *
  * Invariants
  *	- Only a whole and well-formed answer says "no" of what it does not hold; a
@@ -163,23 +164,26 @@ static bool
 wants_list(verdict_decision_set *set, size_t unknown)
 {
 	double asked = set->asked + (double) unknown - 1;
-	verdict_outlook outlook;
+	verdict_outlook outlook = {0};
+	double checks = (double) unknown; /* that a list is expected to save */
 	double least = FIRST_CHECKS;
 
 	if (!verdict_setting_prefetch || set->unlistable || asked < FIRST_CHECKS)
 		return false;
-	if (unknown > 1)
-		return (double) unknown * ROWS_PER_CHECK >= set->rows;
-	outlook = verdict_statement_outlook();
+	if (unknown == 1)
+	{
+		outlook = verdict_statement_outlook();
+		/* As many again as there were already, when there are more than was thought. */
+		checks = Max(outlook.rows * CHECKS_PER_ROW, 2 * asked);
+	}
 	if (!outlook.may_stop)
 	{
-		/* As many again as there were already, when there are more than was thought. */
-		double worth = Max(outlook.rows * CHECKS_PER_ROW, 2 * asked) * ROWS_PER_CHECK;
+		double worth = checks * ROWS_PER_CHECK;
 
 		if (!set->whole && worth > set->rows && set->rows == FIRST_LIMIT)
 			set->rows = worth;
-		if (worth >= set->rows)
-			return true;
+		if (worth >= set->rows || unknown > 1)
+			return worth >= set->rows;
 	}
 	else if (!set->whole)
 		least = Max(least, Min(outlook.enough * CHECKS_PER_PAGE, LONGEST_PAGE));
@@ -261,6 +265,7 @@ give_up_lists(verdict_decision_set *set, bool lasting)
 static bool
 take_rows(verdict_decision_set *set, verdict_rows *rows, size_t *count, verdict_status *status)
 {
+	verdict_decision_map *map = set->making != NULL ? verdict_list_map(set->making) : set->map;
 	const verdict_value *value;
 	int more;
 
@@ -271,10 +276,12 @@ take_rows(verdict_decision_set *set, verdict_rows *rows, size_t *count, verdict_
 		if ((++*count & 1023) == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (verdict_map_size(set->map) > VERDICT_DECISION_MEMORY)
+			if (verdict_map_size(map) > VERDICT_DECISION_MEMORY)
 				return true;
 		}
-		if (value->kind == VERDICT_VALUE_ANY)
+		if (value->kind == VERDICT_VALUE_ANY && set->making != NULL)
+			verdict_list_set_all(set->making);
+		else if (value->kind == VERDICT_VALUE_ANY)
 			set->all = true;
 		else if (value->kind != VERDICT_VALUE_IDENTITY ||
 				 strcmp(value->as.identity.type, set->type) != 0)
@@ -284,10 +291,18 @@ take_rows(verdict_decision_set *set, verdict_rows *rows, size_t *count, verdict_
 		else
 		{
 			verdict_id_of_text(value->as.identity.id, strlen(value->as.identity.id), &id);
-			verdict_map_put(set->map, &id, true);
+			verdict_map_put(map, &id, true);
 		}
 	}
 	return more == 0;
+}
+
+/* Answers everything from a list, whose reference the set takes over. */
+static void
+use_list(verdict_decision_set *set, verdict_list *list)
+{
+	set->list = list;
+	verdict_map_clear(set->map);
 }
 
 /*
@@ -305,9 +320,9 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 	verdict_rows *rows;
 	size_t count = 0;
 	uint32 limit = set->whole || set->rows > LARGEST_LIMIT ? 0 : (uint32) set->rows;
+	verdict_decision_map *map;
 	bool answered;
 	bool cut;
-	bool fits;
 
 	arguments[0].as.value.kind = VERDICT_VALUE_IDENTITY;
 	arguments[0].as.value.as.identity = set->actor;
@@ -334,7 +349,11 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 	set->list_statement = statement;
 	set->lists++;
 
+	cut = verdict_rows_truncated(rows);
 	set->unsettled = true;
+	if (!cut)
+		set->making = verdict_list_make();
+	map = cut ? set->map : verdict_list_map(set->making);
 	if (!take_rows(set, rows, &count, status))
 	{
 		verdict_release_rows(rows);
@@ -342,12 +361,10 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 		return false;
 	}
 	set->unsettled = false;
-	cut = verdict_rows_truncated(rows);
 	verdict_release_rows(rows);
 	verdict_decision_counted.rows += count;
-	fits = verdict_map_size(set->map) <= VERDICT_DECISION_MEMORY;
 
-	if (!fits)
+	if (verdict_map_size(map) > VERDICT_DECISION_MEMORY)
 	{
 		/* What single checks say takes as much, but they can be forgotten. */
 		verdict_set_forget(set);
@@ -355,7 +372,9 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 	}
 	else if (!cut)
 	{
-		set->complete = true;
+		use_list(set, set->making);
+		set->making = NULL;
+		verdict_list_keep(set);
 		verdict_decisions_listed(&set->question, count);
 	}
 	else
@@ -372,6 +391,18 @@ fetch_list(verdict_decision_set *set, verdict_read *read, verdict_status *status
 			give_up_lists(set, true); /* by the instance's own cap */
 	}
 	return true;
+}
+
+/* After an answer for the set: uses the list of an earlier statement if that is right again. */
+static void
+take_kept_list(verdict_decision_set *set)
+{
+	verdict_list *list = verdict_setting_prefetch ? verdict_list_take(set) : NULL;
+
+	if (list == NULL)
+		return;
+	use_list(set, list);
+	verdict_decision_counted.kept++;
 }
 
 /* ---- single checks ---- */
@@ -423,6 +454,7 @@ ask_singly(verdict_decision_set *set, verdict_read *read, const verdict_id *ids,
 	for (size_t i = 0; i < asked; i++)
 		verdict_map_put(set->map, &ids[places[i]], allowed[i]);
 	set->unsettled = false;
+	take_kept_list(set);
 	/* What was known before, and is forgotten by now, was true when it was asked for. */
 	for (size_t i = 0; i < count; i++)
 	{
@@ -461,11 +493,41 @@ fill_in(verdict_decision_set *set, const verdict_id *ids, size_t count, bool *an
 	return unknown;
 }
 
+/*
+ * Asks for what is not known.  False, with a status, for a failure; "unknown" is how
+ * many there are.
+ */
+static bool
+ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids, size_t count,
+	bool *answers, size_t unknown, verdict_status *status)
+{
+	/* One answer tells whether a kept list is right: not worth making all checks before. */
+	if (unknown > 1 && verdict_setting_prefetch && verdict_list_is_kept(set))
+	{
+		size_t first = 0;
+
+		while (verdict_set_find(set, &ids[first]) != VERDICT_NOT_KNOWN)
+			first++;
+		if (!ask_singly(set, read, &ids[first], 1, &answers[first], status))
+			return false;
+		unknown = fill_in(set, ids, count, answers);
+	}
+	while (unknown > 0 && wants_list(set, unknown))
+	{
+		if (!fetch_list(set, read, status))
+			return false;
+		unknown = fill_in(set, ids, count, answers);
+	}
+	return unknown == 0 || ask_singly(set, read, ids, count, answers, status);
+}
+
 bool
 verdict_ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids, size_t count,
 			bool *answers)
 {
 	size_t unknown = fill_in(set, ids, count, answers);
+	bool failed_before = set->failed_in != 0 && set->failed_in == verdict_current_statement() &&
+						 verdict_setting_on_failure == VERDICT_ON_FAILURE_DENY;
 	verdict_status status;
 
 	if (unknown == 0)
@@ -473,27 +535,12 @@ verdict_ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids
 		verdict_decision_counted.remembered++;
 		return true;
 	}
-	if (set->failed_in != 0 && set->failed_in == verdict_current_statement() &&
-		verdict_setting_on_failure == VERDICT_ON_FAILURE_DENY)
+	if (!failed_before)
 	{
-		memset(answers, 0, count * sizeof(*answers));
-		return false;
-	}
-	while (unknown > 0 && wants_list(set, unknown))
-	{
-		if (!fetch_list(set, read, &status))
-		{
-			handle_failed_check(set, &status);
-			memset(answers, 0, count * sizeof(*answers));
-			return false;
-		}
-		unknown = fill_in(set, ids, count, answers);
-	}
-	if (unknown > 0 && !ask_singly(set, read, ids, count, answers, &status))
-	{
+		if (ask(set, read, ids, count, answers, unknown, &status))
+			return true;
 		handle_failed_check(set, &status);
-		memset(answers, 0, count * sizeof(*answers));
-		return false;
 	}
-	return true;
+	memset(answers, 0, count * sizeof(*answers));
+	return false;
 }

@@ -7,10 +7,14 @@
 #define VERDICT_PG_DECISION_INTERNAL_H
 
 #include "decision.h"
+#include "decision_list.h"
 
 /* What is known of the answers to one question at one instance. */
 struct verdict_decision_set
 {
+	/* Gives its lists back with the scope's memory. */
+	MemoryContextCallback end;
+
 	/* The question; its texts belong to the scope. */
 	verdict_client *client;
 	verdict_session *session;
@@ -24,16 +28,17 @@ struct verdict_decision_set
 	const char *type;
 
 	/* Answers. */
-	verdict_decision_map *map;
-	bool complete;		   /* who is not in the map is denied */
-	bool all;			   /* every resource of the type is allowed */
-	bool unsettled;		   /* an answer is being taken in */
-	uint64 forgettings;	   /* as they were when this was learned */
-	uint64 observed;	   /* session->changes, likewise */
-	uint64 outside;		   /* changes of it that no decision brought, likewise */
-	uint64 failed_in;	   /* statement in which a check got no answer; 0 = none */
-	uint64 list_statement; /* the last statement that had a list of it ... */
-	uint32 lists;		   /* ... and how many */
+	verdict_list *list;		   /* all that is allowed, or NULL */
+	verdict_list *making;	   /* one that is being filled, or NULL */
+	verdict_decision_map *map; /* without a list: of single resources */
+	bool all;				   /* without a list: every resource of the type is allowed */
+	bool unsettled;			   /* an answer is being taken in */
+	uint64 forgettings;		   /* as they were when this was learned */
+	uint64 observed;		   /* session->changes, likewise */
+	uint64 outside;			   /* changes of it that no decision brought, likewise */
+	uint64 failed_in;		   /* statement in which a check got no answer; 0 = none */
+	uint64 list_statement;	   /* the last statement that had a list of it ... */
+	uint32 lists;			   /* ... and how many */
 
 	/* How the rest is to be asked for. */
 	bool unlistable; /* by single checks only */
@@ -44,6 +49,23 @@ struct verdict_decision_set
 
 /* How much the decisions of one set, and all of a scope, may take, in bytes. */
 #define VERDICT_DECISION_MEMORY ((Size) 64 * 1024 * 1024)
+
+static inline bool
+verdict_piece_equal(verdict_piece left, verdict_piece right)
+{
+	return left.size == right.size && memcmp(left.bytes, right.bytes, left.size) == 0;
+}
+
+static inline bool
+verdict_question_equal(const verdict_question *left, const verdict_question *right)
+{
+	return verdict_piece_equal(left->actor, right->actor) &&
+		   verdict_piece_equal(left->action, right->action) &&
+		   verdict_piece_equal(left->type, right->type);
+}
+
+/* A copy with a terminator. */
+extern verdict_piece verdict_piece_copy(MemoryContext context, verdict_piece piece);
 
 /* Makes it know nothing. */
 extern void verdict_set_forget(verdict_decision_set *set);

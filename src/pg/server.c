@@ -25,6 +25,7 @@
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
+#include "decision_list.h"
 #include "error.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
@@ -353,12 +354,19 @@ verdict_server_find(const char *name, Oid role)
 }
 
 static void
+destroy_client(verdict_client *client)
+{
+	verdict_lists_drop(client);
+	verdict_client_destroy(client);
+}
+
+static void
 drop_connection(verdict_connection *connection)
 {
 	if (connection == shortcut)
 		forget_shortcut();
 	if (connection->server.client != NULL)
-		verdict_client_destroy(connection->server.client);
+		destroy_client(connection->server.client);
 	hash_search(connections, &connection->mapping, HASH_REMOVE, NULL);
 }
 
@@ -401,7 +409,7 @@ verdict_server_at_end(void)
 	work_at_end = false;
 
 	foreach (cell, retired)
-		verdict_client_destroy(lfirst(cell));
+		destroy_client(lfirst(cell));
 	list_free(retired);
 	retired = NIL;
 

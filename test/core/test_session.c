@@ -38,6 +38,15 @@ fresh_session(verdict_consistency consistency)
 }
 
 static void
+assert_served(const verdict_session *session, const char *expected)
+{
+	char text[VERDICT_REVISION_MAX_TEXT + 1];
+
+	verdict_revision_print(&session->served, text);
+	assert_string_equal(text, expected);
+}
+
+static void
 assert_observed(const verdict_session *session, const char *expected)
 {
 	char text[VERDICT_REVISION_MAX_TEXT + 1];
@@ -84,6 +93,7 @@ assert_inconsistent(const verdict_session *session)
 {
 	assert_true(session->inconsistent);
 	assert_observed(session, "");
+	assert_served(session, "");
 	assert_refuses(session, VERDICT_CONSISTENCY_SESSION);
 	assert_refuses(session, VERDICT_CONSISTENCY_AUTHORITATIVE);
 	assert_sends(session, VERDICT_CONSISTENCY_EVENTUAL, VERDICT_CONSISTENCY_EVENTUAL, "");
@@ -235,18 +245,19 @@ test_answers_raise(void **state)
 	static const struct
 	{
 		const char *header;
+		const char *served;
 		const char *observed;
 		uint64_t changes;
 	} answers[] = {
-		{"v1.a.3.10", "v1.a.3.10", 1},
-		{"v1.a.3.12", "v1.a.3.12", 2},
-		{"v1.a.3.11", "v1.a.3.12", 2},
-		{"v1.a.3.0:12", "v1.a.3.12", 2},
-		{"v1.a.3.1:5", "v1.a.3.12,1:5", 3},
-		{"v1.a.3.20,1:4", "v1.a.3.20,1:5", 4},
-		{"v1.a.3.2:0", "v1.a.3.20,1:5,2:0", 5},
-		{"v1.a.3.2:0", "v1.a.3.20,1:5,2:0", 5},
-		{"v1.a.3.12,1:5", "v1.a.3.20,1:5,2:0", 5},
+		{"v1.a.3.10", "v1.a.3.10", "v1.a.3.10", 1},
+		{"v1.a.3.12", "v1.a.3.12", "v1.a.3.12", 2},
+		{"v1.a.3.11", "v1.a.3.11", "v1.a.3.12", 2},
+		{"v1.a.3.0:12", "v1.a.3.12", "v1.a.3.12", 2},
+		{"v1.a.3.1:5", "v1.a.3.1:5", "v1.a.3.12,1:5", 3},
+		{"v1.a.3.20,1:4", "v1.a.3.20,1:4", "v1.a.3.20,1:5", 4},
+		{"v1.a.3.2:0", "v1.a.3.2:0", "v1.a.3.20,1:5,2:0", 5},
+		{"v1.a.3.2:0", "v1.a.3.2:0", "v1.a.3.20,1:5,2:0", 5},
+		{"v1.a.3.12,1:5", "v1.a.3.12,1:5", "v1.a.3.20,1:5,2:0", 5},
 	};
 	verdict_session session = fresh_session(VERDICT_CONSISTENCY_SESSION);
 	size_t i;
@@ -256,12 +267,14 @@ test_answers_raise(void **state)
 	{
 		verdict_session_observe_answer(&session, answers[i].header, 1);
 		assert_observed(&session, answers[i].observed);
+		assert_served(&session, answers[i].served);
 		assert_int_equal(session.changes, answers[i].changes);
 		assert_false(session.inconsistent);
 
 		/* An answer without the header, as of a standalone instance. */
 		verdict_session_observe_answer(&session, NULL, 0);
 		assert_observed(&session, answers[i].observed);
+		assert_served(&session, "");
 		assert_int_equal(session.changes, answers[i].changes);
 	}
 }

@@ -134,6 +134,7 @@ my ($singles, $lists) = split '/', $made;
 cmp_ok($singles + $lists, '<=', 30, "... ends with few calls ($made)");
 cmp_ok($lists, '>=', 2, '... of which some are lists');
 $instance->clear_faults;
+is($session->must('SELECT lists_kept FROM verdict_stat_decisions()'), 0, 'a standalone instance names no revision, so none of its lists is used again');
 $session->quit;
 
 # -------------------------------------------------------------------- fail closed

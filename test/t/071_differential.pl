@@ -1,6 +1,7 @@
 # Lists and checks agree: random policies over random facts, and for every actor,
 # action and resource the same answer from a plain policy, from lists, from many
 # checks at once and from single checks, with lists in place of checks and without.
+# The instance names revisions, so that lists are kept from one statement for the next.
 #
 # VERDICT_DIFFERENTIAL_ROUNDS says how many policies (default 40), and
 # VERDICT_DIFFERENTIAL_SEED where they begin.
@@ -19,7 +20,7 @@ use VerdictDev;
 my $rounds = $ENV{VERDICT_DIFFERENTIAL_ROUNDS} || 40;
 my $seed = $ENV{VERDICT_DIFFERENTIAL_SEED} || 1;
 
-my $instance = VerdictDev->start(api_keys => ['differential-key']);
+my $instance = VerdictDev->start(api_keys => ['differential-key'], args => [ '--replicas', 1, '--sync', 1 ]);
 my $node = PostgreSQL::Test::Cluster->new('differential');
 $node->init;
 $node->append_conf('postgresql.conf', "verdict.mutation_mode = immediate\nfsync = off\njit = off\n");
@@ -180,10 +181,11 @@ for my $round (1 .. $rounds)
 	$allowed += $yes;
 	is($differences, '', "round $round") or diag("policy:\n$policy\nfacts:\n", join "\n", @facts);
 }
-my %stat = map { split /=/ } split /\n/, $session->must('SELECT format(E\'single=%s\\nlists=%s\', single_checks, lists) FROM verdict_stat_decisions()');
-note "$compared questions, $allowed times yes, $refused policies refused, $stat{single} single checks, $stat{lists} lists";
+my %stat = map { split /=/ } split /\n/, $session->must('SELECT format(E\'single=%s\\nlists=%s\\nkept=%s\', single_checks, lists, lists_kept) FROM verdict_stat_decisions()');
+note "$compared questions, $allowed times yes, $refused policies refused, $stat{single} single checks, $stat{lists} lists, $stat{kept} used again";
 cmp_ok($refused, '<', $rounds / 2, 'most policies are accepted');
 cmp_ok($allowed, '>', $compared, 'often enough the answer is yes');
 cmp_ok($allowed, '<', $compared * 17 / 2, '... and no');
-cmp_ok($stat{lists}, '>', $compared, 'lists were asked for');
+cmp_ok($stat{lists} + $stat{kept}, '>', $compared, 'lists were asked for');
+cmp_ok($stat{$_}, '>', $compared / 4, "... and used ($_)") for qw(lists kept);
 done_testing();
