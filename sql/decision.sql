@@ -296,6 +296,17 @@ SELECT * FROM pg_temp.asked();
 SELECT count(*) FROM generate_series(2501, 3500) AS n WHERE verdict_authorize('User:erin', 'read', verdict_identity('Document', n));
 SELECT * FROM pg_temp.asked();
 
+-- What is remembered for one statement is bounded, however many lists could be had.
+SELECT verdict_batch_facts(array_agg(fact)) FROM (
+	SELECT verdict_fact('large', verdict_identity('Large', n || repeat('x', 500))) AS fact FROM generate_series(1, 4000) AS n
+	UNION ALL SELECT verdict_fact('reads_large', verdict_identity('User', n)) FROM generate_series(1, 40) AS n) AS facts;
+SELECT verdict_set_policy(verdict_get_policy() || ' allow(user, "read", item: Large) if reads_large(user) and large(item);');
+CREATE TEMPORARY TABLE large AS SELECT n || repeat('x', 500) AS id FROM generate_series(1, 30) AS n;
+SELECT (SELECT count(*) FROM large CROSS JOIN LATERAL (SELECT verdict_identity('User', n) AS who FROM generate_series(1, 40) AS n OFFSET 0) AS users
+		WHERE verdict_authorize(who, 'read', verdict_identity('Large', id))) AS allowed,
+	(SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'verdict decisions') < 80 * 1024 * 1024 AS bounded;
+SELECT single > 0 AS single, lists BETWEEN 10 AND 40 AS lists, cut, refused > 0 AS refused FROM pg_temp.asked();
+
 -- An instance that fails is waited for, and warned of, once a statement.
 \setenv FAULT '{"method":"*","times":-1,"fault":{"kind":"error","code":"internal","message":"broken for the test"}}'
 \! curl -s -o /dev/null -d "$FAULT" "$VERDICT_TEST_ADMIN/faults"

@@ -82,6 +82,7 @@ static decision_scope *scopes = NULL;
 static session_watch *watches = NULL; /* in TopTransactionContext */
 static uint64 forgettings = 1;
 static uint64 bindings = 1;
+static bool crowded = false; /* a list was not asked for, for want of room */
 
 void
 verdict_decisions_forget(void)
@@ -216,6 +217,20 @@ make_set(MemoryContext context, const verdict_decision_set *key, const verdict_r
 	return set;
 }
 
+static bool
+has_room(MemoryContext sets)
+{
+	return MemoryContextMemAllocated(sets, true) + verdict_lists_size() <= VERDICT_DECISION_MEMORY;
+}
+
+bool
+verdict_set_has_room(verdict_decision_set *set)
+{
+	/* What others have learned stays until somebody asks something new. */
+	crowded = !has_room(GetMemoryChunkContext(set));
+	return !crowded;
+}
+
 static verdict_decision_set *
 find_set(decision_scope *scope, const verdict_read *read, const verdict_question *question)
 {
@@ -235,14 +250,16 @@ find_set(decision_scope *scope, const verdict_read *read, const verdict_question
 		if (entry != NULL)
 			return entry->set;
 		/* Adding up many sets is not for each of them. */
-		if ((scope->sets->members < 64 || scope->sets->members % 256 == 0) &&
-			MemoryContextMemAllocated(scope->context, true) + verdict_lists_size() >
-				VERDICT_DECISION_MEMORY)
+		if (crowded || scope->sets->members < 64 || scope->sets->members % 256 == 0)
 		{
-			bindings++;
-			scope->sets = NULL;
-			MemoryContextReset(scope->context);
-			verdict_decision_counted.forgotten++;
+			crowded = false;
+			if (!has_room(scope->context))
+			{
+				bindings++;
+				scope->sets = NULL;
+				MemoryContextReset(scope->context);
+				verdict_decision_counted.forgotten++;
+			}
 		}
 	}
 	if (scope->sets == NULL)
@@ -327,7 +344,7 @@ verdict_site_known(verdict_decision_site *site, const verdict_question *question
 	const verdict_run *run = verdict_current_run();
 	verdict_known known;
 
-	if (site->bindings != bindings || run == NULL || run->serial != site->run ||
+	if (site->bindings != bindings || run == NULL || run->serial != site->run || set->unsettled ||
 		set->observed != set->session->changes ||
 		set->client != verdict_server_use(verdict_server_name(), GetUserId())->client ||
 		!verdict_question_equal(&set->question, question))

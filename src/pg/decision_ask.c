@@ -514,7 +514,9 @@ ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids, size_t
 	}
 	while (unknown > 0 && wants_list(set, unknown))
 	{
-		if (!fetch_list(set, read, status))
+		if (!verdict_set_has_room(set))
+			give_up_lists(set, false);
+		else if (!fetch_list(set, read, status))
 			return false;
 		unknown = fill_in(set, ids, count, answers);
 	}

@@ -74,6 +74,8 @@ extern void verdict_set_forget(verdict_decision_set *set);
  * observed something newer is forgotten.
  */
 extern void verdict_set_observe(verdict_decision_set *set);
+/* Whether there is room for a list beside all that is remembered with the set. */
+extern bool verdict_set_has_room(verdict_decision_set *set);
 extern verdict_known verdict_set_find(verdict_decision_set *set, const verdict_id *id);
 /* The statement that is running; 0 for none. */
 extern uint64 verdict_current_statement(void);
