@@ -72,6 +72,13 @@ UPDATE reconcile_document SET owner = 'other' WHERE id = 1;
 SELECT * FROM verdict_reconcile_facts('owner', :'query');
 SELECT * FROM verdict_reconcile_facts('owner', :'query', true);
 ROLLBACK;
+-- ... nor what the query itself changes.
+CREATE FUNCTION take_over(id int) RETURNS text LANGUAGE plpgsql AS
+$$ BEGIN UPDATE reconcile_document AS d SET owner = 'other' WHERE d.id = take_over.id; RETURN (SELECT owner FROM reconcile_document AS d WHERE d.id = take_over.id); END $$;
+BEGIN;
+SELECT * FROM verdict_reconcile_facts('owner', $$SELECT verdict_identity('User', take_over(1)), verdict_identity('Document', 1)$$, true);
+ROLLBACK;
+DROP FUNCTION take_over;
 BEGIN;
 SET LOCAL verdict.idempotency_key = 'order-42';
 SELECT * FROM verdict_reconcile_facts('owner', :'query', true);

@@ -409,6 +409,9 @@ reconcile(verdict_reconcile *call, const char *query, bool repair, Tuplestoresta
 	call->held = begin_sort();
 	call->asked = begin_sort();
 	gather(call, query);
+	/* A function of the query may have changed something. */
+	if (repair)
+		require_fit_transaction();
 	enter_phase(call, VERDICT_RECONCILE_COMPARING);
 	compare(call, result, descriptor, repair, batch_size);
 	if (repair && call->progress.differences > 0)
