@@ -16,6 +16,7 @@
  */
 #include "trigger_template.h"
 
+#include "../core/template.h"
 #include "catalog/pg_type.h"
 #include "error.h"
 #include "fact.h"
@@ -118,69 +119,33 @@ find_column(const verdict_fact_template *whole, const argument_template *argumen
 			 errhint("If the column was renamed, create the trigger again with its new name.")));
 }
 
-/* Splits a template into pieces. */
+/* Takes the template apart, over the columns that there are. */
 static void
 split_template(const verdict_fact_template *whole, argument_template *argument,
 			   TupleDesc descriptor)
 {
-	const char *next = argument->source;
+	verdict_template_piece *parts =
+		palloc((strlen(argument->source) + 1) * sizeof(verdict_template_piece));
+	verdict_template split;
+	const char *problem = verdict_template_split(argument->source, &split, parts);
 
-	/* Each piece takes at least one character. */
-	argument->pieces = palloc0((strlen(next) + 1) * sizeof(template_piece));
-	argument->count = 0;
-	while (*next != '\0')
+	if (problem != NULL)
+		bad_template(whole, argument, problem);
+	if (split.type != NULL)
+		argument->type = pnstrdup(split.type, split.type_size);
+	argument->count = (int) split.count;
+	argument->pieces = palloc0(split.count * sizeof(template_piece));
+	for (int i = 0; i < argument->count; i++)
 	{
-		template_piece *piece = &argument->pieces[argument->count++];
+		template_piece *piece = &argument->pieces[i];
 
-		piece->text = next;
-		piece->size = (int) strcspn(next, "{}");
-		if (*next == '{')
-		{
-			Form_pg_attribute column;
-
-			piece->size = (int) strcspn(next + 1, "{}");
-			if (next[1 + piece->size] != '}')
-				bad_template(whole, argument,
-							 "A column is written {name}: a closing brace is missing.");
-			column = find_column(whole, argument, descriptor, next + 1, piece->size);
-			piece->column = column->attnum;
-			piece->text = pstrdup(NameStr(column->attname));
-			next += piece->size + 2;
-		}
-		else if (piece->size == 0)
-			bad_template(whole, argument, "A closing brace stands without an opening one.");
-		else
-			next += piece->size;
+		piece->text = parts[i].text;
+		piece->size = (int) parts[i].size;
+		if (parts[i].is_column)
+			piece->column =
+				find_column(whole, argument, descriptor, piece->text, piece->size)->attnum;
 	}
-	if (argument->count == 0)
-		bad_template(whole, argument, "A template is not empty.");
-}
-
-/* Takes the type of an identity off, if there is one. */
-static void
-take_type(const verdict_fact_template *whole, argument_template *argument)
-{
-	template_piece *first = &argument->pieces[0];
-	const char *colon;
-
-	if (first->column != 0)
-	{
-		if (argument->count > 1 && argument->pieces[1].column == 0 &&
-			argument->pieces[1].text[0] == ':')
-			bad_template(whole, argument,
-						 "The type of an identity has to be written out, as in User:{column}.");
-		return;
-	}
-	colon = memchr(first->text, ':', first->size);
-	if (colon == NULL)
-		return;
-	if (!verdict_is_identifier(first->text, colon - first->text))
-		bad_template(whole, argument,
-					 "What stands before the colon is no type: an ASCII letter or underscore, "
-					 "then letters, digits and underscores.");
-	argument->type = pnstrdup(first->text, colon - first->text);
-	first->size -= (int) (colon + 1 - first->text);
-	first->text = colon + 1;
+	pfree(parts);
 }
 
 static void
@@ -257,7 +222,6 @@ static void
 parse_argument(verdict_fact_template *whole, argument_template *argument, TupleDesc descriptor)
 {
 	split_template(whole, argument, descriptor);
-	take_type(whole, argument);
 	for (int i = 0; i < argument->count; i++)
 	{
 		template_piece *piece = &argument->pieces[i];
