@@ -2,9 +2,12 @@
 #
 #	policy.pl ROUNDS DOCUMENTS INSTANCE [README CHART]
 #
+# "After a change" is right after a fact of somebody else has changed, so that nothing
+# an earlier statement has learned is right any more.
+#
 # Runs in the database that psql's environment leads to, as a superuser, beside the
 # bundled instance with process id INSTANCE that its verdict.server stands for;
-# VERDICT_TEST_ADMIN is its admin address.  Every figure is the median of ROUNDS
+# VERDICT_TEST_URL, _KEY and _ADMIN lead to it.  Every figure is the median of ROUNDS
 # rounds with the least and the most, each round asking all of them in turn: by the
 # clock, and what backend (without parallel workers) and instance took on a processor.  With README and CHART
 # the tables replace what stands between the two "bench policy" marks, and the chart
@@ -20,6 +23,7 @@ use JSON::PP;
 use List::Util qw(max min);
 use PsqlSession;
 use Time::HiRes qw(time);
+use VerdictDev;
 
 my ($rounds, $documents, $instance, $readme, $chart) = @ARGV;
 my $admin = $ENV{VERDICT_TEST_ADMIN} or die "VERDICT_TEST_ADMIN is not set\n";
@@ -120,12 +124,23 @@ sub count_calls
 	return;
 }
 
-my %tables = (none => 'bench_plain', native => 'bench_native', any => 'bench_any', verdict => 'bench_verdict');
+# Tells the instance something that has nothing to do with what is asked.
+my $changed = VerdictDev->at($ENV{VERDICT_TEST_URL}, api_keys => [ $ENV{VERDICT_TEST_KEY} ]);
+my $changes = 0;
+sub change_something
+{
+	$changes++;
+	my $answer = $changed->call('InsertFact', { fact => VerdictDev::fact_of('viewer', 'User:elsewhere', "Document:$changes") });
+	die "the change failed: $answer->{message}\n" if $answer->{status} != 200;
+	return;
+}
+
+my %tables = (changed => 'bench_verdict', none => 'bench_plain', native => 'bench_native', any => 'bench_any', verdict => 'bench_verdict');
 my $sample = int($documents / 100);
 my %many = (
 	one => "SET verdict.prefetch = off; SELECT count(*) FROM generate_series(1, 1000) AS n WHERE verdict_authorize(verdict_actor(), 'read', verdict_identity('Document', n)); RESET verdict.prefetch",
 	many => "SELECT verdict_authorize_many(verdict_actor(), 'read', ARRAY(SELECT verdict_identity('Document', n) FROM generate_series(1, 1000) AS n)) \\g /dev/null",
-	page => "SELECT verdict_authorize_many(verdict_actor(), 'read', ARRAY(SELECT verdict_identity('Document', n) FROM generate_series(1, 50) AS n)) \\g /dev/null",
+	fifty => "SELECT verdict_authorize_many(verdict_actor(), 'read', ARRAY(SELECT verdict_identity('Document', n) FROM generate_series(1, 50) AS n)) \\g /dev/null",
 	query => "SELECT count(*) FROM verdict_list_resources(verdict_actor(), 'read', 'Document')",
 	ids => "SELECT count(*) FROM bench_plain WHERE id = ANY (verdict_resource_ids(verdict_actor(), 'read', 'Document', NULL::int))");
 
@@ -139,9 +154,14 @@ for my $round (0 .. $rounds)
 	for my $user (1, 2)
 	{
 		act_as($user);
-		for my $way (qw(none native any verdict))
+		for my $way (qw(none native any changed verdict))
 		{
+			change_something() if $way eq 'changed';
 			measure("count $user $way", "SELECT count(*) FROM $tables{$way}");
+		}
+		for my $way (qw(none native any changed verdict))
+		{
+			change_something() if $way eq 'changed';
 			measure("page $user $way", "SELECT * FROM $tables{$way} ORDER BY id LIMIT 50 \\g /dev/null");
 		}
 		measure("each $user", "SELECT count(*) FROM bench_each WHERE id <= $sample");
@@ -152,14 +172,24 @@ for my $round (0 .. $rounds)
 	for my $user (1, 3)
 	{
 		act_as($user);
-		measure("$_ $user", $many{$_}) for sort keys %many;
+		measure("$_ $user", $many{$_}) for qw(one query ids);
+		for my $kind (qw(many fifty))
+		{
+			change_something();
+			measure("$kind $user changed", $many{$kind});
+			measure("$kind $user", $many{$kind});
+		}
 	}
 }
 for my $user (1, 2)
 {
 	act_as($user);
-	count_calls("count $user", 'SELECT count(*) FROM bench_verdict');
-	count_calls("page $user", 'SELECT * FROM bench_verdict ORDER BY id LIMIT 50 \g /dev/null');
+	for my $kind ([ count => 'SELECT count(*) FROM bench_verdict' ], [ page => 'SELECT * FROM bench_verdict ORDER BY id LIMIT 50 \g /dev/null' ])
+	{
+		change_something();
+		count_calls("$kind->[0] $user changed", $kind->[1]);
+		count_calls("$kind->[0] $user", $kind->[1]);
+	}
 }
 act_as(3);
 count_calls('ids', $many{ids});
@@ -179,7 +209,7 @@ sub cells
 	  defined $beside ? sprintf('%.2f', clock($name) / clock($beside)) : '';
 }
 
-my %ways = (none => 'no policy', native => '`id IN (SELECT doc_id FROM acl WHERE …)`', any => '`id = ANY ((SELECT ids()))`', verdict => 'the plain policy');
+my %ways = (none => 'no policy', native => '`id IN (SELECT doc_id FROM acl WHERE …)`', any => '`id = ANY ((SELECT ids()))`', verdict => 'the plain policy', changed => 'the plain policy, after a change');
 my %share = (1 => '1 %', 2 => '50 %');
 my @lines = ('| | by the clock, ms | backend, ms | instance, ms | ratio |', '| --- | --- | --- | --- | --- |');
 for my $user (1, 2)
@@ -187,7 +217,7 @@ for my $user (1, 2)
 	for my $kind ([ count => 'count(*)' ], [ page => 'ORDER BY id LIMIT 50' ])
 	{
 		push @lines, "| **`$kind->[1]`, $share{$user} visible** | | | | |";
-		push @lines, "| $ways{$_} | " . cells("$kind->[0] $user $_", $_ eq 'none' ? undef : "$kind->[0] $user native") . ' |' for qw(none native any verdict);
+		push @lines, "| $ways{$_} | " . cells("$kind->[0] $user $_", $_ eq 'none' ? undef : "$kind->[0] $user native") . ' |' for qw(none native any verdict changed);
 	}
 	push @lines, "| PL/pgSQL look-up for each row, the first $sample rows | " . cells("each $user") . ' |';
 }
@@ -197,13 +227,15 @@ for my $user (1, 3)
 	my $seen = $user == 1 ? '1 % visible' : '100 visible';
 	push @lines, "| 1,000 checks one after the other, $seen | " . cells("one $user") . ' |',
 	  "| 1,000 by `verdict_authorize_many()` | " . cells("many $user", "one $user") . ' |',
+	  "| 1,000 by `verdict_authorize_many()`, after a change | " . cells("many $user changed", "one $user") . ' |',
 	  "| one `Query`, as a list | " . cells("query $user") . ' |',
-	  "| a page of 50 by `verdict_authorize_many()` | " . cells("page $user", "query $user") . ' |',
+	  "| a page of 50 by `verdict_authorize_many()` | " . cells("fifty $user", "query $user") . ' |',
+	  "| a page of 50 by `verdict_authorize_many()`, after a change | " . cells("fifty $user changed", "query $user") . ' |',
 	  "| `id = ANY (verdict_resource_ids(…))` | " . cells("ids $user", "query $user") . ' |';
 }
 my $row = (median(@{ $figures{warm}{backend} }) - median(@{ $figures{'count 1 none'}{backend} })) * 1000 / $documents;
-push @lines, '', sprintf('A decision that is known costs %.3f µs a row over a scan without policy. Calls in the instance\'s log: %d and %d for the two counts, %d and %d for the two pages, %d for the array of ids.',
-	$row, $calls{'count 1'}, $calls{'count 2'}, $calls{'page 1'}, $calls{'page 2'}, $calls{ids});
+push @lines, '', sprintf('A decision that is known costs %.3f µs a row over a scan without policy. Calls in the instance\'s log: %d and %d for the two counts, %d and %d for the two pages, after a change %d and %d, %d and %d; %d for the array of ids.',
+	$row, (map { @calls{"count 1$_", "count 2$_", "page 1$_", "page 2$_"} } '', ' changed'), $calls{ids});
 print "$_\n" for @lines;
 exit if !defined $readme;
 
@@ -221,15 +253,15 @@ for my $user (1, 2)
 {
 	push @bars, map { [ "$_->[1], $share{$user} visible", "$_->[0] $user" ] } [ count => 'count(*)' ], [ page => 'LIMIT 50' ];
 }
-my %colour = (none => '#bbbbbb', native => '#4c78a8', any => '#72b7b2', verdict => '#e45756');
-my %label = (none => 'no policy', native => 'native IN', any => '= ANY', verdict => 'plain policy');
+my %colour = (none => '#bbbbbb', native => '#4c78a8', any => '#72b7b2', verdict => '#e45756', changed => '#f2a6a7');
+my %label = (none => 'no policy', native => 'native IN', any => '= ANY', verdict => 'plain policy', changed => '… after a change');
 my ($y, @svg) = (10);
 my $most = max(map { clock($_) } grep { /^(count|page) \d \w+$/ } keys %figures);
 my $unit = 420 / (log($most) / log(10) + 1);
 for my $bar (@bars)
 {
 	push @svg, sprintf '<text x="10" y="%d" font-weight="bold">%s</text>', $y += 18, $bar->[0];
-	for my $way (qw(none native any verdict))
+	for my $way (qw(none native any verdict changed))
 	{
 		my $ms = clock("$bar->[1] $way");
 		my $width = max(1, (log($ms) / log(10) + 1) * $unit);
