@@ -302,3 +302,26 @@ verdict_from_utf8(const char *text)
 
 	return own_copy(text, size, pg_any_to_server(text, size, PG_UTF8));
 }
+
+char *
+verdict_from_utf8_exact(const char *text)
+{
+	int encoding = GetDatabaseEncoding();
+	int size = (int) strlen(text);
+	Oid conversion;
+	Size room = (Size) size * MAX_CONVERSION_GROWTH + 1;
+	char *result;
+
+	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
+		return verdict_from_utf8(text);
+	conversion = FindDefaultConversionProc(PG_UTF8, encoding);
+	if (!OidIsValid(conversion) || room > MaxAllocSize)
+		return verdict_from_utf8(text);
+	result = palloc(room);
+	if (pg_do_encoding_conversion_buf(conversion, PG_UTF8, encoding,
+									  (unsigned char *) unconstify(char *, text), size,
+									  (unsigned char *) result, (int) room, true) == size)
+		return result;
+	pfree(result);
+	return NULL;
+}

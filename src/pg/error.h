@@ -45,6 +45,8 @@ extern void verdict_report_bad_text(const verdict_status *status, int sqlstate, 
  */
 extern char *verdict_to_utf8(const char *text, int size);
 extern char *verdict_from_utf8(const char *text);
+/* NULL where the other raises 22P05. */
+extern char *verdict_from_utf8_exact(const char *text);
 /* The same for text of a status, whatever it holds: what the encoding lacks becomes
  * a question mark. */
 extern char *verdict_from_utf8_lossy(const char *text);

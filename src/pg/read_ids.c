@@ -4,7 +4,8 @@
  *
  * An id stands in the array when it is the text of a value of the caller's type,
  * to the letter: Document:007 and Document:seven are the identity of no row with
- * an integer key, and are left out rather than taken for another row's.
+ * an integer key, and are left out rather than taken for another row's.  So is an id
+ * that the database's encoding lacks characters for.
  */
 #include "postgres.h"
 
@@ -61,7 +62,12 @@ id_to_datum(const char *text, Oid type, Datum *datum)
 
 	if (type == TEXTOID)
 	{
-		*datum = CStringGetTextDatum(verdict_from_utf8(text));
+		char *value = verdict_from_utf8_exact(text);
+
+		if (value == NULL)
+			return false;
+		*datum = CStringGetTextDatum(value);
+		pfree(value);
 		return true;
 	}
 	verdict_id_of_text(text, strlen(text), &id);

@@ -124,6 +124,14 @@ for my $wire (qw(binary json))
 		is(ask($name, q{SELECT count(*) FROM verdict_query('seen(Wort:plain)') AS x(holds boolean)}),
 			1, "$name: the next call works");
 	}
+	# No row can have such an id, so an array of rows' ids is complete without it.
+	$instance->call('BatchFacts', { changes => [
+		map { { insert => { predicate => 'may', args => [ { identity => { type => 'Wort', id => 'leser' } }, { identity => { type => 'Ding', id => $_ } } ] } } }
+			'plain', 'été', "\x{3042}" ] });
+	is(ask($database{LATIN1}{$wire}, q{SELECT ARRAY(SELECT unnest(verdict_resource_ids('Wort:leser', 'prüfen', 'Ding', NULL::text)) ORDER BY 1)}),
+		'{plain,été}', 'LATIN1: ids that a row can have');
+	is(ask($database{LATIN1}{$wire}, q{SELECT verdict_list_resources('Wort:leser', 'prüfen', 'Ding')}),
+		'22P05', 'LATIN1: a list has all or fails');
 	is(ask($database{LATIN1}{$wire}, q{SELECT verdict_authorize('Wort:€', 'x', 'Ding:1')}),
 		'22P05', 'LATIN1: no way in for a character it lacks');
 
