@@ -6,8 +6,9 @@
  * tells how many rows it is expected to look at, and whether somebody may want no
  * more of them: LIMIT, a cursor.  What a list costs is known by its length of last
  * time.  Where the statement goes on, the list is asked for after a few checks when
- * it costs less than the checks that it is expected to save.  Where it may stop, or
- * those would be fewer, single checks are made until they have cost a part of what
+ * it costs less than the checks that it is expected to save; and so where it stops with
+ * a page that few resources are allowed for.  Where it may stop otherwise, or those
+ * would be fewer, single checks are made until they have cost a part of what
  * the list would cost: a statement that stops early has paid for no list, and one
  * that goes on has lost little.  Without knowledge of its length a list is first
  * tried with a limit; what a cut one holds is used.  A list that an earlier statement
@@ -157,6 +158,16 @@ verdict_plan_list(verdict_decision_set *set)
 }
 
 /*
+ * How many checks a page is still expected to take, by how often the answer was yes so
+ * far; what is not known yet counts as one yes and one no.
+ */
+static double
+checks_to_fill(const verdict_decision_set *set, double page)
+{
+	return Max(page - set->allowed, 1) * (set->asked + 2) / (set->allowed + 1);
+}
+
+/*
  * Whether the next thing to do is to ask for a list, "unknown" checks being due: one
  * with more to come, or many, which are all.
  */
@@ -187,6 +198,9 @@ wants_list(verdict_decision_set *set, size_t unknown)
 	}
 	else if (!set->whole)
 		least = Max(least, Min(outlook.enough * CHECKS_PER_PAGE, LONGEST_PAGE));
+	else if (outlook.enough > 0 &&
+			 checks_to_fill(set, outlook.enough) * ROWS_PER_CHECK >= set->rows)
+		return true;
 	return asked >= Max(least, set->rows / (ROWS_PER_CHECK * SPENT_BEFORE));
 }
 
@@ -452,7 +466,10 @@ ask_singly(verdict_decision_set *set, verdict_read *read, const verdict_id *ids,
 		verdict_set_forget(set);
 	set->unsettled = true;
 	for (size_t i = 0; i < asked; i++)
+	{
 		verdict_map_put(set->map, &ids[places[i]], allowed[i]);
+		set->allowed += allowed[i] ? 1 : 0;
+	}
 	set->unsettled = false;
 	take_kept_list(set);
 	/* What was known before, and is forgotten by now, was true when it was asked for. */

@@ -43,6 +43,7 @@ struct verdict_decision_set
 	/* How the rest is to be asked for. */
 	bool unlistable; /* by single checks only */
 	double asked;	 /* single checks made */
+	double allowed;	 /* of them, those answered with yes */
 	double rows;	 /* of the next list, as far as is known */
 	bool whole;		 /* "rows" is the length of the last one, else a try */
 };

@@ -92,6 +92,18 @@ is_deeply([ calls($session, 'SELECT count(*) FROM document WHERE id = ANY (verdi
 is_deeply([ calls($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM document; SELECT count(*) FROM document; SELECT count(*) FROM document; COMMIT') ],
 	[ "00000 $expected\n$expected\n$expected", '4/1' ], 'a transaction on one snapshot asks once');
 
+# How much is allowed of what was looked at decides whether a page is worth a long list.
+$node->safe_psql('postgres', join ';', map { "SELECT verdict_batch_facts(ARRAY(SELECT verdict_fact('viewer', verdict_identity('User', '$_->[0]'), verdict_identity('Document', n)) FROM generate_series($_->[1], $_->[1] + 19998, 2) AS n))" }
+	[ dora => 2 ], [ dora => 20002 ], [ emil => 3000 ], [ emil => 23000 ]);
+for my $case ([ dora => $expected, '00000 30', '60/0', 'not worth it where every second is allowed' ], [ emil => 0, '00000 0', '19/1', 'soon where nothing is' ])
+{
+	my ($actor, $count, @said) = @$case;
+	my $pages = session("SET verdict.actor = 'User:$actor'");
+	is($pages->must('SELECT count(*) FROM document'), $count, 'a list that holds more than the table');
+	is_deeply([ calls($pages, 'SELECT count(*) FROM (SELECT FROM document ORDER BY id LIMIT 30) AS page') ], [ @said[ 0, 1 ] ], "... $said[2]");
+	$pages->quit;
+}
+
 # The statement that goes on after a change of another session is not told of it,
 # the next one is.
 $session->must('BEGIN');
