@@ -175,6 +175,7 @@ for my $round (1 .. $rounds)
 	}
 	my $facts = join ',', map { "\$fact\$$_\$fact\$" } @facts;
 	$session->must("SELECT verdict_batch_facts(deletes => ARRAY(SELECT verdict_list_facts())); SELECT verdict_batch_facts(ARRAY[$facts]::verdict_fact[])");
+	$instance->catch_up;
 	my $answer = $session->must('SELECT count(*), sum(allowed), string_agg(format(E\'%s %s: %s\', actor, action, differences), \'\') FILTER (WHERE differences <> \'\') FROM actor, action, compare(actor, action)');
 	my ($count, $yes, $differences) = split /\|/, $answer, 3;
 	$compared += $count;

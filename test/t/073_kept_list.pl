@@ -12,7 +12,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use PsqlSession;
 use Test::More;
-use Time::HiRes qw(usleep);
 use VerdictDev;
 
 my $instance = VerdictDev->start(api_keys => [ 'kept-key', 'other-key' ], args => [ '--replicas', 1, '--sync', 1 ]);
@@ -63,24 +62,12 @@ sub calls
 	return [ ($state eq '00000' ? '' : "$state ") . $answer, ($count{Authorize} // 0) . '/' . ($count{Query} // 0) ];
 }
 
-# An answered change is at the replica, which applies it a moment later, unless it is held back.
-sub catch_up
-{
-	for (1 .. 2000)
-	{
-		my ($replica) = grep { $_->{role} eq 'replica' } @{ $instance->cluster->{nodes} };
-		return if $replica->{lag_ms} > 0 || $replica->{behind} == 0;
-		usleep(5000);
-	}
-	die 'the replica does not catch up';
-}
-
 sub change
 {
 	my ($kind, $actor, $resource) = @_;
 	my $answer = $instance->call($kind, { fact => VerdictDev::fact_of('viewer', $actor, $resource) });
 	die "$kind: $answer->{message}" if $answer->{status} != 200;
-	catch_up();
+	$instance->catch_up;
 	return $answer->{headers}{'verdict-revision'};
 }
 
@@ -123,7 +110,7 @@ change('InsertFact', 'User:carol', 'Document:1');
 is_deeply(calls($session, $scan), [ '999', '4/1' ], 'any change is one');
 is_deeply(calls($session, "BEGIN; SELECT verdict_insert_fact('viewer(User:alice, Document:1000)'); $scan; $scan; COMMIT; $scan"), [ "t\n1000\n1000\n1000", '6/1' ], 'a change of its own is seen, and new lists are kept for what comes after it');
 is($session->must(q{SELECT verdict_set_policy('allow(actor, "read", item) if viewer(actor, item) and not banned(actor);')}), '', 'another policy');
-catch_up();
+$instance->catch_up;
 is_deeply(calls($session, $scan), [ '1000', '4/1' ], '... is a change');
 
 # The list was right before the revocation, and the replica does not know of it yet.

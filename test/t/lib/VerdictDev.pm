@@ -316,6 +316,18 @@ sub node
 
 # What the nodes are and have done, as admin.h describes it.
 sub cluster { return $_[0]->_admin('GET', '/cluster') }
+# Waits for the replicas that are not held back: what they have (--sync) they apply a
+# moment later.
+sub catch_up
+{
+	my ($self) = @_;
+	for (1 .. 2000)
+	{
+		return unless grep { $_->{role} eq 'replica' && $_->{lag_ms} == 0 && $_->{behind} > 0 } @{ $self->cluster->{nodes} };
+		sleep(0.005);
+	}
+	croak 'the replicas do not catch up';
+}
 # order_node(1, lag_ms => 500): returns the new state of all.
 sub order_node
 {
