@@ -10,6 +10,8 @@
  *	  its database is not asked again until somebody queues a row.
  *	- A worker that ends is started again at most once a second, and less often the
  *	  more often it ends soon.
+ *	- When there are fewer slots than databases, workers that have nothing to do make
+ *	  room, and the database whose last worker is longest ago comes first.
  *	- A database that nobody may connect to stays one that wants a worker, and gets it
  *	  when somebody may.
  *	- It holds no transaction while it waits.
@@ -45,6 +47,7 @@ extern PGDLLEXPORT void verdict_launcher_main(Datum argument) pg_attribute_noret
 #define RESTART_MAX_MS 60000 /* ... when it never lives long */
 #define SOON_MS 2000		 /* a shorter life is short */
 #define RETRY_MS 5000		 /* when nothing can be started, by what others have done */
+#define TELL_AGAIN_MS 600000 /* of a want of slots */
 /*
  * Between two starts, unless the worker before has ended: at the launcher's own start
  * most databases have no work, and other extensions want workers, too.
@@ -62,7 +65,8 @@ typedef struct start_record
 
 static HTAB *records = NULL;
 static int64 next_start = 0; /* of any worker */
-static bool told_no_slot = false;
+static int64 tell_again = 0; /* of a want of slots */
+static bool slot_needed = false;
 
 void
 verdict_launcher_register(void)
@@ -203,16 +207,24 @@ start_worker(start_record *record)
 	return RegisterDynamicBackgroundWorker(&worker, &record->handle);
 }
 
+/* There was no slot for a worker. */
 static void
-tell_no_slot(Oid database)
+want_slot(Oid database, int64 now)
 {
-	if (!told_no_slot)
-		ereport(WARNING, (errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-						  errmsg("no background worker slot is left for the outbox of database %u",
-								 database),
-						  errdetail("Batches of verdict_outbox wait until there is one."),
-						  errhint("Increase max_worker_processes.")));
-	told_no_slot = true;
+	if (now >= tell_again)
+	{
+		tell_again = now + TELL_AGAIN_MS;
+		ereport(
+			WARNING,
+			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+			 errmsg("no background worker slot is left for the outbox of database %u", database),
+			 errdetail("Its batches wait until a worker of another database has nothing "
+					   "to do."),
+			 errhint("Increase max_worker_processes.")));
+	}
+	verdict_shared_need_slot(true);
+	slot_needed = true;
+	next_start = now + RETRY_MS;
 }
 
 /*
@@ -238,17 +250,21 @@ start_due(start_record *record, int64 now)
 	}
 	if (!start_worker(record))
 	{
-		tell_no_slot(database);
-		next_start = now + RETRY_MS;
+		want_slot(database, now);
 		return next_start;
 	}
 	record->started = now;
 	next_start = now + SPACING_MS;
-	told_no_slot = false;
+	if (slot_needed)
+		verdict_shared_need_slot(false);
+	slot_needed = false;
 	return PG_INT64_MAX;
 }
 
-/* Starts what is due; returns how long until something else is, -1 for nothing. */
+/*
+ * Starts what is due longest, by when its last worker began; returns how long until
+ * something else is, -1 for nothing.
+ */
 static long
 start_workers(void)
 {
@@ -256,6 +272,7 @@ start_workers(void)
 	int count = verdict_shared_vacancies(databases, AT_ONCE);
 	int64 now = verdict_now_ms();
 	int64 next = PG_INT64_MAX;
+	start_record *first = NULL;
 
 	note_ends(now);
 	for (int i = 0; i < count; i++)
@@ -263,14 +280,26 @@ start_workers(void)
 		start_record *record = record_of(databases[i]);
 		int64 due = Max(record->due, next_start);
 
-		if (record->handle == NULL)
-			next = Min(next, due <= now ? start_due(record, now) : due);
+		if (record->handle != NULL)
+			continue;
+		if (due > now)
+			next = Min(next, due);
+		else if (first == NULL)
+			first = record;
+		else
+		{
+			if (record->started < first->started)
+				first = record;
+			next = now;
+		}
 	}
+	if (first != NULL)
+		next = Min(next, start_due(first, now));
 
 	/* More than were looked at: soon. */
 	if (count == AT_ONCE)
 		next = Min(next, now + RESTART_MIN_MS);
-	return next == PG_INT64_MAX ? -1 : (long) Max(next - now, 0);
+	return next == PG_INT64_MAX ? -1 : (long) Max(Max(next, next_start) - now, 0);
 }
 
 void

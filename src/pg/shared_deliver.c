@@ -74,6 +74,19 @@ verdict_shared_vacancies(Oid *databases, int size)
 	return count;
 }
 
+void
+verdict_shared_need_slot(bool needed)
+{
+	LWLockAcquire(verdict_slots->lock, LW_EXCLUSIVE);
+	verdict_slots->slot_needed = needed;
+	for (int i = 0; needed && i < DATABASES; i++)
+	{
+		if (verdict_slots->databases[i].deliverer != 0)
+			SetLatch(verdict_slots->databases[i].latch);
+	}
+	LWLockRelease(verdict_slots->lock);
+}
+
 bool
 verdict_shared_was_dismissed(Oid database)
 {
@@ -168,20 +181,40 @@ verdict_shared_deliverer_begin(Oid database, bool foreground)
 	return post >= 0;
 }
 
+/* The database wants no worker until it is kicked again; under the lock. */
+static bool
+dismiss(uint64 kicks)
+{
+	if (verdict_slots->databases[post].kicks != kicks)
+		return false;
+	verdict_slots->databases[post].wanted = false;
+	verdict_slots->databases[post].dismissed = true;
+	return true;
+}
+
 bool
 verdict_shared_dismiss(uint64 kicks)
 {
 	bool dismissed;
 
 	LWLockAcquire(verdict_slots->lock, LW_EXCLUSIVE);
-	dismissed = verdict_slots->databases[post].kicks == kicks;
-	if (dismissed)
-	{
-		verdict_slots->databases[post].wanted = false;
-		verdict_slots->databases[post].dismissed = true;
-	}
+	dismissed = dismiss(kicks);
 	LWLockRelease(verdict_slots->lock);
 	return dismissed;
+}
+
+bool
+verdict_shared_yield(uint64 kicks)
+{
+	bool yields;
+
+	LWLockAcquire(verdict_slots->lock, LW_EXCLUSIVE);
+	yields = verdict_slots->slot_needed && dismiss(kicks);
+	/* One is enough for one. */
+	if (yields)
+		verdict_slots->slot_needed = false;
+	LWLockRelease(verdict_slots->lock);
+	return yields;
 }
 
 bool

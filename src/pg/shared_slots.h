@@ -62,6 +62,7 @@ typedef struct shared_state
 {
 	LWLock *lock;
 	Latch *launcher;
+	bool slot_needed;	 /* a database waits for another's worker to end */
 	uint64 last_written; /* of any server, so that no position comes twice */
 	int next_victim;	 /* where the search for a server slot to reuse begins */
 	int waiters_used;	 /* no waiter stands at or behind it */

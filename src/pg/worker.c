@@ -12,7 +12,8 @@
  *	  makes them fail, or makes it sort what an index has in order.
  *	- An error costs one round.  The memory of a round goes with it.
  *	- It ends when the extension is not there, and when it is told to; both within
- *	  a call.
+ *	  a call.  It ends too when it has nothing to do and another database has no worker
+ *	  for want of a slot.
  */
 #include "postgres.h"
 
@@ -136,6 +137,8 @@ verdict_worker_main(Datum argument)
 			if (!round.installed && verdict_shared_dismiss(round.kicks))
 				proc_exit(0);
 			pause_ms = pause_after(&round);
+			if (pause_ms < 0 && verdict_shared_yield(round.kicks))
+				proc_exit(0);
 			error_pause_ms = ERROR_PAUSE_MIN_MS;
 		}
 		else

@@ -29,6 +29,12 @@ extern int verdict_shared_vacancies(Oid *databases, int size);
 /* Whether the database's last worker ended by verdict_shared_dismiss(); forgotten then. */
 extern bool verdict_shared_was_dismissed(Oid database);
 
+/*
+ * Says that a database has no worker for want of a slot (max_worker_processes), or that
+ * none has any more.  While one has, a worker that has nothing to do ends.
+ */
+extern void verdict_shared_need_slot(bool needed);
+
 /* Drops all that is known of a database that is not there any more. */
 extern void verdict_shared_forget_database(Oid database);
 
@@ -48,6 +54,9 @@ extern void verdict_shared_deliverer_end(void);
  * false, and the worker stays.
  */
 extern bool verdict_shared_dismiss(uint64 kicks);
+
+/* The same for one that has nothing to do now: while another database needs its slot. */
+extern bool verdict_shared_yield(uint64 kicks);
 
 /* Whether new rows were committed since verdict_shared_note() returned "kicks". */
 extern bool verdict_shared_kicked(uint64 kicks);

@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 
 use Outbox;
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use PsqlSession;
@@ -77,6 +78,33 @@ $node->restart;
 $instance->clear_faults;
 ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\blast\b/ }, 4), 'in a cluster of many databases the last one has its worker soon');
 is(slurp_file($node->logfile, $log) =~ /no background worker slot/ ? 1 : 0, 0, '... and there were enough of them');
+
+# Where there are fewer workers than databases they take turns, also when one of the
+# databases always has something to send.
+my @databases = map { "turn$_" } 1 .. 4;
+for my $name (@databases)
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	Outbox::install($node, $name, $instance);
+}
+$node->append_conf('postgresql.conf', "max_worker_processes = 4\n");
+$log = -s $node->logfile;
+$node->restart;
+my $script = PostgreSQL::Test::Utils::tempdir() . '/script';
+append_to_file($script, Outbox::grant('busy') . "\n\\sleep 3 ms\n");
+my @busy = map {
+	IPC::Run::start([ 'pgbench', '-n', '-T', '60', '-f', $script, $node->connstr($_) ], '>', \my $out, '2>', \my $err)
+} 'turn1', 'turn2';
+for my $round (1 .. 2)
+{
+	$node->safe_psql($_, Outbox::grant("$_$round")) for @databases;
+	ok(Outbox::wait_until(sub { my $viewers = Outbox::viewers($instance); !grep { $viewers !~ /\b$_$round\b/ } @databases }),
+		"two workers deliver for all databases ($round)");
+}
+my $told = () = slurp_file($node->logfile, $log) =~ /no background worker slot is left/g;
+is($told, 1, '... and it is told once that they are few');
+$_->signal('TERM') for @busy;
+$_->finish for @busy;
 
 $node->stop;
 done_testing();
