@@ -566,7 +566,7 @@ row_values(const outbox_row *row, Datum *values)
 	values[1] = CStringGetTextDatum(row->key);
 }
 
-static void
+static uint64
 record_answer(const outbox_row *row, const row_result *result)
 {
 	verdict_statement_call call;
@@ -579,6 +579,7 @@ record_answer(const outbox_row *row, const row_result *result)
 	verdict_statement_end(&call);
 	if (removed > 0)
 		record_ledger(row, result);
+	return removed;
 }
 
 /* In the database's encoding, so far as it can be said there. */
@@ -589,19 +590,21 @@ message_of(const row_result *result)
 							 : result->error_message;
 }
 
-static void
+static uint64
 record_failure(const outbox_row *row, const row_result *result)
 {
 	verdict_statement_call call;
 	Datum values[5];
+	uint64 updated;
 
 	verdict_statement_begin(&call, TABLE);
 	row_values(row, values);
 	values[2] = CStringGetTextDatum(result->error_code);
 	values[3] = CStringGetTextDatum(message_of(result));
 	values[4] = BoolGetDatum(result->fate == ROW_REFUSED);
-	verdict_statement_run(&call, &failure_statement, values, NULL, SPI_OK_UPDATE);
+	updated = verdict_statement_run(&call, &failure_statement, values, NULL, SPI_OK_UPDATE);
 	verdict_statement_end(&call);
+	return updated;
 }
 
 static void
@@ -610,10 +613,16 @@ record(const outbox_row *row, const row_result *result, bool worker)
 	begin_step(worker);
 	if (installed())
 	{
-		if (result->fate == ROW_ANSWERED)
-			record_answer(row, result);
-		else
-			record_failure(row, result);
+		uint64 found =
+			result->fate == ROW_ANSWERED ? record_answer(row, result) : record_failure(row, result);
+
+		/* Somebody's trigger: without the error it would be sent again at once. */
+		if (found == 0 && still_there(row))
+			ereport(ERROR,
+					(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+					 errmsg("what became of batch %lld could not be recorded in verdict_outbox",
+							(long long) row->id),
+					 errhint("Look for triggers on the table.")));
 	}
 	end_step(worker);
 	if (result->fate != ROW_WAITS)

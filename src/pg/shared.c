@@ -481,7 +481,10 @@ verdict_shared_wait_for_answer(long timeout_ms)
 	i = verdict_slot_make_database(MyDatabaseId);
 	LWLockRelease(verdict_slots->lock);
 	if (i < 0)
+	{
 		pg_usleep(Min(timeout_ms, 20) * 1000);
+		CHECK_FOR_INTERRUPTS();
+	}
 	else
 		(void) ConditionVariableTimedSleep(&verdict_slots->databases[i].changed, timeout_ms,
 										   verdict_slot_wait_event());

@@ -51,6 +51,25 @@ for my $name ('pinned1', 'pinned2', 'pinned3')
 }
 $session->quit;
 
+# A trigger that somebody has put on the table keeps a batch in it: it is not sent for
+# that as fast as it can be.
+$psql->(<<'END');
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER keep BEFORE UPDATE OR DELETE ON verdict_outbox FOR EACH ROW EXECUTE FUNCTION keep();
+END
+for my $refusals (0, 100)
+{
+	$instance->clear_log;
+	$instance->fault('BatchFacts', { kind => 'error', code => 'invalid_argument' }, times => $refusals) if $refusals;
+	$psql->("SET verdict.server = 'main';", Outbox::grant("kept$refusals"));
+	Outbox::wait_until(sub { Outbox::mutations($instance) }) or die 'nothing was sent';
+	sleep 2;
+	cmp_ok(scalar(Outbox::mutations($instance)), '<', 5, 'a batch that stays as it is, is sent now and then');
+}
+$instance->clear_faults;
+$psql->('DROP TRIGGER keep ON verdict_outbox');
+ok(Outbox::drained($node), '... until it can');
+
 # A database that nobody may connect to has no worker, and has one again when somebody
 # may, without anything new.
 $node->safe_psql('postgres', 'CREATE DATABASE closed');
