@@ -257,6 +257,58 @@ SELECT * FROM facts;
 DELETE FROM doc;
 SELECT * FROM facts;
 
+--
+-- A trigger that fires before and changes the row again: what counts is what is left of it.
+--
+
+CREATE TABLE twice (id integer, owner_id text, next text, part integer DEFAULT 1) PARTITION BY LIST (part);
+CREATE TABLE twice_1 PARTITION OF twice FOR VALUES IN (1);
+CREATE TABLE twice_2 (next text, part integer, dropped integer, owner_id text, id integer);
+ALTER TABLE twice_2 DROP COLUMN dropped;
+ALTER TABLE twice ATTACH PARTITION twice_2 FOR VALUES IN (2);
+CREATE FUNCTION change_again() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF NEW.next = 'gone' THEN
+		DELETE FROM twice WHERE id = NEW.id;
+	ELSIF NEW.next = 'moved' THEN
+		UPDATE twice SET next = NULL, part = 2 WHERE id = NEW.id;
+	ELSIF NEW.next IS NOT NULL THEN
+		UPDATE twice SET next = NULL, owner_id = NEW.next WHERE id = NEW.id;
+	END IF;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER change_again AFTER INSERT OR UPDATE ON twice FOR EACH ROW EXECUTE FUNCTION change_again();
+CREATE TRIGGER emit AFTER INSERT OR UPDATE OR DELETE ON twice FOR EACH ROW
+	EXECUTE FUNCTION verdict_emit_fact('is_owner', 'User:{owner_id}', 'Document:{id}');
+INSERT INTO twice VALUES (1, 'a', 'b'), (2, 'a', NULL), (3, 'a', 'gone'), (4, 'a', 'moved');
+SELECT * FROM facts;
+UPDATE twice SET owner_id = 'c', next = 'b' WHERE id = 1;
+UPDATE twice SET owner_id = 'c', next = 'd' WHERE id = 2;
+SELECT * FROM facts;
+UPDATE twice SET owner_id = 'e', next = 'moved' WHERE id = 1;
+UPDATE twice SET owner_id = 'e', next = 'gone' WHERE id = 2;
+UPDATE twice SET owner_id = 'e', next = 'f' WHERE id = 4;
+SELECT * FROM facts;
+BEGIN;
+INSERT INTO twice VALUES (5, 'a', NULL);
+SAVEPOINT s;
+UPDATE twice SET owner_id = 'g', next = 'h' WHERE id = 5;
+ROLLBACK TO s;
+UPDATE twice SET owner_id = 'i' WHERE id = 5;
+COMMIT;
+SELECT * FROM facts;
+DROP TRIGGER emit ON twice;
+CREATE CONSTRAINT TRIGGER emit AFTER INSERT OR UPDATE OR DELETE ON twice DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+	EXECUTE FUNCTION verdict_emit_fact('is_owner', 'User:{owner_id}', 'Document:{id}');
+BEGIN;
+UPDATE twice SET owner_id = 'k', next = 'l';
+UPDATE twice SET owner_id = 'm' WHERE id = 1;
+UPDATE twice SET owner_id = 'l' WHERE id = 1;
+COMMIT;
+SELECT * FROM facts;
+DELETE FROM twice;
+SELECT * FROM facts;
+
 RESET search_path;
 DROP VIEW facts;
 SET client_min_messages = warning;

@@ -12,11 +12,14 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/pg_trigger.h"
 #include "memory.h"
 #include "statement.h"
+#include "storage/bufmgr.h"
 #include "trigger_table.h"
 #include "utils/fmgroids.h"
+#include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_emit_fact);
 
@@ -141,29 +144,75 @@ encode_row(emit_cache *cache, TupleTableSlot *row, verdict_buffer *encoded)
 	return fact != NULL;
 }
 
-/* The server calls in a memory context that it resets before each row. */
+static bool
+same_fact(const verdict_buffer *left, const verdict_buffer *right)
+{
+	return left->size == right->size && memcmp(left->bytes, right->bytes, left->size) == 0;
+}
+
+/*
+ * Whether the row has been changed or deleted again in this transaction: by a trigger
+ * that fired before this one, whose change has been emitted already, or, for a deferred
+ * trigger, by a later statement.  Only tables of the heap tell; a row that another
+ * trigger has copied does not, and may be.
+ */
+static bool
+is_outdated(Relation table, TupleTableSlot *row)
+{
+	return TTS_IS_BUFFERTUPLE(row) && (!BufferIsValid(((BufferHeapTupleTableSlot *) row)->buffer) ||
+									   !table_tuple_satisfies_snapshot(table, row, SnapshotSelf));
+}
+
+/* Encodes the fact of what has become of a row; false when there is none. */
+static bool
+encode_latest(emit_cache *cache, Relation table, const TupleTableSlot *row, verdict_buffer *encoded)
+{
+	TableScanDesc scan = table_beginscan_tid(table, SnapshotSelf);
+	TupleTableSlot *latest = table_slot_create(table, NULL);
+	ItemPointerData place = row->tts_tid;
+	bool has;
+
+	table_tuple_get_latest_tid(scan, &place);
+	table_endscan(scan);
+	has = table_tuple_fetch_row_version(table, &place, SnapshotSelf, latest) &&
+		  encode_row(cache, latest, encoded);
+	ExecDropSingleTupleTableSlot(latest);
+	return has;
+}
+
+/*
+ * The fact before goes and the fact after comes, in this order, so that the last event
+ * of a row leaves the row's fact.  An outdated row's own fact would be left behind, as
+ * its end has been emitted before its beginning; where it is also the fact before, that
+ * end was this one's, too.
+ *
+ * The server calls in a memory context that it resets before each row.
+ */
 static void
 emit_row(const TriggerData *data, emit_cache *cache)
 {
 	bool updated = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	const verdict_buffer *before = &cache->before;
-	const verdict_buffer *after = &cache->after;
+	TupleTableSlot *row = updated ? data->tg_newslot : data->tg_trigslot;
 	bool had = false;
 	bool has = false;
 
 	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event))
 		had = encode_row(cache, data->tg_trigslot, &cache->before);
 	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event))
-		has = encode_row(cache, updated ? data->tg_newslot : data->tg_trigslot, &cache->after);
-	if (had && has && before->size == after->size &&
-		memcmp(before->bytes, after->bytes, before->size) == 0)
+	{
+		has = encode_row(cache, row, &cache->after);
+		if (!(had && has && same_fact(&cache->before, &cache->after)) &&
+			is_outdated(data->tg_relation, row))
+			has = encode_latest(cache, data->tg_relation, row, &cache->after);
+	}
+	if (had && has && same_fact(&cache->before, &cache->after))
 		return;
 
 	cache->emission.scratch = CurrentMemoryContext;
 	if (had)
-		verdict_emission_add(&cache->emission, false, before);
+		verdict_emission_add(&cache->emission, false, &cache->before);
 	if (has)
-		verdict_emission_add(&cache->emission, true, after);
+		verdict_emission_add(&cache->emission, true, &cache->after);
 	verdict_emission_finish(&cache->emission);
 }
 
