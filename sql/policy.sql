@@ -214,6 +214,8 @@ SELECT who FROM (SELECT 'User:dave'::verdict_identity AS who UNION ALL SELECT 'U
 WHERE 4 = ANY (verdict_resource_ids(who, 'write', 'Document', NULL::bigint));
 SELECT who FROM (SELECT 'User:dave'::verdict_identity AS who UNION ALL SELECT 'User:carol') AS users
 WHERE true = verdict_authorize(who, 'write', 'Document:4');
+-- An argument with several values.
+SELECT count(*) FROM (SELECT verdict_resource_ids('User:dave', 'write', unnest('{Document,Folder}'::text[]), NULL::bigint) AS ids FROM folder) AS lists;
 -- A check that could be taken for a constant is none.
 SELECT n, verdict_authorize('User:nobody', 'write', 'Document:4') AS allowed, CASE n WHEN 2 THEN verdict_insert_fact('owner(User:nobody, Document:4)') END AS change
 FROM generate_series(1, 3) AS n;

@@ -275,6 +275,7 @@ needs_keeping(PlannerInfo *root, const FuncExpr *call)
 {
 	return root != NULL && root->parse != NULL && !is_bare(root->parse) &&
 		   !depends_on_query((Node *) call->args, NULL) &&
+		   !expression_returns_set((Node *) call->args) &&
 		   !contain_volatile_functions((Node *) call->args);
 }
 
