@@ -159,8 +159,15 @@ same_fact(const verdict_buffer *left, const verdict_buffer *right)
 static bool
 is_outdated(Relation table, TupleTableSlot *row)
 {
-	return TTS_IS_BUFFERTUPLE(row) && (!BufferIsValid(((BufferHeapTupleTableSlot *) row)->buffer) ||
-									   !table_tuple_satisfies_snapshot(table, row, SnapshotSelf));
+	BufferHeapTupleTableSlot *stored = (BufferHeapTupleTableSlot *) row;
+
+	if (!TTS_IS_BUFFERTUPLE(row))
+		return false;
+	if (!BufferIsValid(stored->buffer))
+		return true;
+	/* Nobody else can end the row yet, so that its page need not be locked to see that nobody has. */
+	return (stored->base.tuple->t_data->t_infomask & HEAP_XMAX_INVALID) == 0 &&
+		   !table_tuple_satisfies_snapshot(table, row, SnapshotSelf);
 }
 
 /* Encodes the fact of what has become of a row; false when there is none. */
