@@ -99,7 +99,8 @@ $start = time;
 $psql->('SET verdict.server = main;', Outbox::grant('quick'));
 ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /quick/ }), 'behind 3,000 batches that cannot be sent');
 cmp_ok(time - $start, '<', 5, '... another server\'s is not late');
-is($psql->('SELECT count(*) FROM verdict_outbox'), '3000', '... and they stay');
+# By an index: what that session has read may be counted after it has ended.
+is($psql->('SET enable_seqscan = off; SELECT count(*) FROM verdict_outbox'), '3000', '... and they stay');
 
 # Once they can be sent, a look costs what it takes along, not what is left: nobody
 # sorts the pile for each thousand, whatever the planner knows of the table.

@@ -4,9 +4,11 @@ package PsqlSession;
 use strict;
 use warnings;
 
+use Errno;
 use IO::Handle;
 use IO::Select;
 use IPC::Open3 qw(open3);
+use List::Util qw(max);
 use Time::HiRes qw(time);
 
 # How long one statement may take, in seconds.
@@ -53,7 +55,9 @@ sub begin
 
 	$self->{mark} = 'answered ' . ++$self->{number};
 	$self->{statements} = $statements;
-	print { $self->{in} } "$statements;\n\\echo '$self->{mark}' :SQLSTATE :LAST_ERROR_MESSAGE\n";
+	# \g takes the rest of its line for the name of a file.
+	my $end = $statements =~ /\\g[^\n]*\z/ ? '' : ';';
+	print { $self->{in} } "$statements$end\n\\echo '$self->{mark}' :SQLSTATE :LAST_ERROR_MESSAGE\n";
 	return;
 }
 
@@ -68,8 +72,10 @@ sub finish
 
 	until ($text =~ /^$mark .*\n\z/ms)
 	{
-		die "no answer to: $self->{statements}\n$text"
-		  if !$self->{ready}->can_read($end - time) || !sysread $self->{out}, $text, 65536, length $text;
+		local $! = 0;
+		my $more = $self->{ready}->can_read(max(0, $end - time)) && sysread $self->{out}, $text, 65536, length $text;
+		# Another process of this test may end meanwhile, of which a signal tells.
+		die "no answer to: $self->{statements}\n$text" if !$more && (!$!{EINTR} || time > $end);
 	}
 	my ($answer, $state, $error) = $text =~ /^(.*?)\n?^$mark (\w{5}) ?(.*)\n\z/ms;
 	$self->{error} = $error;
