@@ -47,7 +47,7 @@ typedef enum verdict_await_result
 } verdict_await_result;
 
 /*
- * In XACT_EVENT_COMMIT, after verdict_shared_end(true): waits for what
+ * After the commit and verdict_shared_end(true): waits for what
  * verdict_shared_expect() asked for, at most "timeout_ms"; ends early on cancel
  * and terminate, which stay pending.  "revision" gets the server's revision as
  * text, "" for none.  Never raises.

@@ -25,6 +25,7 @@
 #include "server.h"
 #include "shared.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "wait.h"
 
 /* All kinds of entry live in TopTransactionContext. */
@@ -53,6 +54,7 @@ typedef struct application_key
 } application_key;
 
 static bool used = false;
+static bool committed = false; /* between XACT_EVENT_COMMIT and resources_callback() */
 static verdict_transaction_server *servers = NULL;
 static application_key *keys = NULL;
 static uint64 ordinal = 0;
@@ -366,6 +368,29 @@ before_prepare(void)
 	verdict_change_before_commit(true);
 }
 
+/*
+ * The rest of a commit.  By now others have been told what the transaction has done to
+ * catalogs, so whoever delivers meets the server as it left it; and nobody waits for
+ * its locks while it waits for its answers.  Comes once for each resource owner.
+ */
+static void
+resources_callback(ResourceReleasePhase phase, bool commit, bool top_level, void *argument)
+{
+	(void) commit;
+	(void) top_level;
+	(void) argument;
+	if (!committed || phase != RESOURCE_RELEASE_AFTER_LOCKS)
+		return;
+	committed = false;
+	if (used)
+	{
+		verdict_shared_end(true);
+		report_committed_revision();
+		end_transaction(true);
+	}
+	verdict_server_at_end();
+}
+
 static void
 transaction_callback(XactEvent event, void *argument)
 {
@@ -381,13 +406,7 @@ transaction_callback(XactEvent event, void *argument)
 				before_prepare();
 			break;
 		case XACT_EVENT_COMMIT:
-			if (used)
-			{
-				verdict_shared_end(true);
-				report_committed_revision();
-				end_transaction(true);
-			}
-			verdict_server_at_end();
+			committed = true;
 			break;
 		case XACT_EVENT_PREPARE:
 			if (used)
@@ -483,5 +502,6 @@ void
 verdict_transaction_init(void)
 {
 	RegisterXactCallback(transaction_callback, NULL);
+	RegisterResourceReleaseCallback(resources_callback, NULL);
 	RegisterSubXactCallback(subtransaction_callback, NULL);
 }

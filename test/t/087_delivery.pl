@@ -51,6 +51,26 @@ for my $name ('pinned1', 'pinned2', 'pinned3')
 }
 $session->quit;
 
+# A server that the transaction itself has altered is the one that its batch goes to;
+# and while COMMIT waits nobody waits for the transaction.
+my $moved = VerdictDev->start(api_keys => ['outbox-key']);
+my $url = $moved->url;
+$session = PsqlSession->new($node, 'postgres', "SET verdict.commit_wait = '1s'; SET verdict.server = 'main'");
+$session->must(Outbox::grant('before'));
+$session->must("BEGIN; ALTER SERVER main OPTIONS (SET instance_url '$url'); " . Outbox::grant('moved') . ' COMMIT');
+ok(Outbox::drained($node), 'a batch for a server that its transaction has altered');
+is(Outbox::viewers($moved), 'moved', '... goes to where the server is now');
+$moved->fault('BatchFacts', { kind => 'stall', ms => 2000, when => 'before' });
+$session->must('CREATE TABLE held (id integer)');
+$session->begin('BEGIN; LOCK TABLE held; ' . Outbox::grant('held') . ' COMMIT');
+Outbox::wait_until(sub { Outbox::viewers($moved); grep { pack('H*', $_->{body_hex}) =~ /held/ } Outbox::mutations($moved) }) or die 'nothing was sent';
+is(($node->psql('postgres', "SET lock_timeout = '300ms'; SELECT * FROM held"))[0], 0, 'a transaction that waits for its answer holds no lock');
+$session->finish;
+ok(Outbox::drained($node), '... and gets it');
+$session->quit;
+$url = $instance->url;
+$psql->("ALTER SERVER main OPTIONS (SET instance_url '$url')");
+
 # A trigger that somebody has put on the table keeps a batch in it: it is not sent for
 # that as fast as it can be.
 $psql->(<<'END');
