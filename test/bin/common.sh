@@ -15,6 +15,7 @@ pg_config=${PG_CONFIG:-pg_config}
 build=$root/${VERDICT_BUILD:-build}
 work=
 task=
+declare -A running=()
 runner=
 
 say() { printf '=== %s\n' "$*"; }
@@ -75,7 +76,7 @@ clean_up()
 	local status=$?
 	trap '' EXIT INT TERM HUP
 	cd /
-	[ -z "$task" ] || kill "$task" 2>/dev/null || true
+	kill $task "${!running[@]}" 2>/dev/null || true
 	if [ -n "$work" ]; then
 		stop_ours
 		rm -rf "$work"
@@ -205,6 +206,47 @@ tally()
 	echo "$passed passed, $failed failed"
 	[ "$failed" -eq 0 ]
 }
+
+# How many suites run at the same time: most of them wait, most of the time.
+at_once=$(($(nproc) + 1))
+
+# beside COMMAND...: runs suites at the same time as other suites, as soon as fewer than
+# at_once are running.  When they have ended, what they printed is shown in one piece,
+# and their tests are added to the tally; join_suites waits for all of them.
+beside()
+{
+	local folder
+
+	while [ "${#running[@]}" -ge "$at_once" ]; do join_suite; done
+	folder=$(mktemp -d "$work/beside.XXXXXX")
+	(
+		running=()
+		passed=0
+		failed=0
+		"$@"
+		echo "$passed $failed" >"$folder/tally"
+	) >"$folder/output" 2>&1 </dev/null &
+	running[$!]=$folder
+}
+
+# Waits for the first that ends.
+join_suite()
+{
+	local process folder
+
+	wait -n -p process "${!running[@]}" || true
+	folder=${running[$process]}
+	unset "running[$process]"
+	cat "$folder/output"
+	# It broke off.
+	[ -s "$folder/tally" ] || echo "0 1" >"$folder/tally"
+	set -- $(<"$folder/tally")
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+	rm -rf "$folder"
+}
+
+join_suites() { while [ "${#running[@]}" -gt 0 ]; do join_suite; done; }
 
 # part NAME COMMAND...: runs a command that closes with a tally of its own, shows
 # what it prints, and adds that tally to this one.

@@ -10,6 +10,7 @@ use warnings;
 
 use Carp qw(croak);
 use Cwd qw(abs_path);
+use Fcntl qw(LOCK_EX LOCK_NB);
 use File::Basename qw(dirname);
 use File::Temp ();
 use HTTP::Tiny;
@@ -29,7 +30,7 @@ sub program
 }
 
 # Starts an instance.  Options:
-#   listen, admin   addresses (default: a free port each; admin => undef for none)
+#   listen, admin   addresses (default: a port of its own each; admin => undef for none)
 #   api_keys        keys it lets in; they travel in a file
 #   args            further command line arguments
 sub start
@@ -44,27 +45,42 @@ sub start
 	}, $class;
 
 	$self->{directory} = File::Temp->newdir('verdict-dev-XXXXXX', TMPDIR => 1);
-	# With replicas it takes the ports that follow, too, whenever it starts again.
+	# One for it, one for its orders, and with replicas one for each node.
 	my ($replicas) = "@{ $self->{args} }" =~ /--replicas[ =](\d+)/;
-	$self->{listen} =~ s/:0$/':' . _free_ports($replicas + 2)/e if $replicas;
+	my $first = _own_ports(2 + (defined $replicas ? $replicas + 1 : 0));
+	$self->{admin} =~ s/:0$/":$first"/e if defined $self->{admin};
+	$self->{listen} =~ s/:0$/':' . ($first + 1)/e;
 	$self->_run;
 	return $self;
 }
 
 # The first of so many ports in a row that nobody uses, below those that the system
-# gives to connections.
-my $ports_asked = $$ * 7919;
-sub _free_ports
+# gives to connections.  They are this process's until it ends, also while the instance
+# is stopped: test files that run at the same time agree by locks in PG_TEST_PORT_DIR.
+my $block = 20;
+my $blocks_asked = $$;
+my @locks;
+sub _own_ports
 {
 	my ($count) = @_;
+	my $folder = $ENV{PG_TEST_PORT_DIR};
 
-	for (1 .. 1000)
+	for (1 .. 600)
 	{
-		my $first = 20_000 + ($ports_asked += 101) % 12_000;
+		my $number = $blocks_asked++ % 600;
+		my $first = 20_000 + $number * $block;
+		my $lock;
+		if (defined $folder)
+		{
+			open $lock, '>>', "$folder/verdict-dev-$number" or croak "$folder: $!";
+			flock $lock, LOCK_EX | LOCK_NB or next;
+		}
 		my @held = grep { defined } map {
 			IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $_, Listen => 1, ReuseAddr => 1)
 		} $first .. $first + $count - 1;
-		return $first if @held == $count;
+		next if @held != $count;
+		push @locks, $lock;
+		return $first;
 	}
 	croak "no $count free ports in a row";
 }
@@ -194,9 +210,6 @@ sub restart
 {
 	my ($self) = @_;
 	$self->stop;
-	$self->{listen} = $self->address;
-	$self->{admin} =~ s/:0$/$self->{admin_url} =~ m{(:\d+)$}; $1/e
-	  if defined $self->{admin};
 	# Somebody's connection may have got one of the ports meanwhile, for a moment.
 	for my $attempt (1 .. 50)
 	{
