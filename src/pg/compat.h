@@ -14,6 +14,8 @@
 #include "catalog/pg_foreign_server.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 #include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/latch.h"
@@ -28,6 +30,8 @@
 #include "varatt.h"
 #endif
 #if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
 #include "storage/waiteventset.h"
 #endif
 
@@ -184,6 +188,23 @@ verdict_sort_next(Tuplesortstate *sort, Datum *datum)
 	return tuplesort_getdatum(sort, true, true, datum, &is_null, NULL);
 #else
 	return tuplesort_getdatum(sort, true, datum, &is_null, NULL);
+#endif
+}
+
+/* 14 takes it for granted. */
+#ifndef CUSTOMPATH_SUPPORT_PROJECTION
+#define CUSTOMPATH_SUPPORT_PROJECTION 0
+#endif
+
+/* That a kind of scan was switched off is in the cost before 18. */
+static inline void
+verdict_copy_disabled(Path *path, const Path *from)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = from->disabled_nodes;
+#else
+	(void) path;
+	(void) from;
 #endif
 }
 

@@ -395,6 +395,25 @@ verdict_decide(verdict_read *read, const verdict_question *question, const verdi
 	return answered;
 }
 
+size_t
+verdict_decide_ahead(verdict_read *read, const verdict_question *question, const verdict_id *ids,
+					 size_t count, bool *failed)
+{
+	verdict_consistency consistency = read->options.consistency;
+	MemoryContext lifetime;
+	verdict_decision_set *set;
+
+	*failed = false;
+	if (consistency == VERDICT_CONSISTENCY_DEFAULT)
+		consistency = read->session->consistency;
+	lifetime = scope_lifetime(consistency);
+	if (lifetime == NULL)
+		return 0;
+	set = find_set(find_scope(lifetime), read, question);
+	settle(set, false);
+	return verdict_ask_ahead(set, read, ids, count, failed);
+}
+
 static void
 transaction_ended(XactEvent event, void *argument)
 {

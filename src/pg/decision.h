@@ -66,6 +66,24 @@ verdict_decide(verdict_read *read, const verdict_question *question, const verdi
 			   size_t count, bool *answers, verdict_decision_site *site);
 
 /*
+ * Makes answers known that verdict_decide() will be asked for soon, several calls in
+ * flight, where no list can be had in their place; where one can, or where nothing
+ * is remembered, it does nothing.  Returns how many checks were asked.  A failure
+ * that any of them would meet is that of a check, as verdict_decide() has it; one
+ * that may be of one resource alone is left to whoever decides about it: "*failed"
+ * is set, and doing without is better from there on.
+ */
+extern size_t verdict_decide_ahead(verdict_read *read, const verdict_question *question,
+								   const verdict_id *ids, size_t count, bool *failed);
+
+/*
+ * The id of a value as verdict_authorize_id() takes it, which points into the value
+ * or is allocated in the current memory context.  False for an empty text and for
+ * types that it does not take.
+ */
+extern bool verdict_id_of_value(Oid type, Datum value, verdict_id *id);
+
+/*
  * Nothing that was decided may be used any more: a change of facts or policy was
  * made or sent, or a session was replaced.  Never raises.
  */
@@ -79,6 +97,12 @@ extern verdict_question verdict_question_arguments(FunctionCallInfo fcinfo);
  * current process, for verdict.server as it is set.
  */
 extern double verdict_decisions_expected(const verdict_question *question);
+/*
+ * Whether an instance would not give the list of a question, and has not given it
+ * since.  A question whose actor and action are of no size stands for all about that
+ * type, of which one was refused.  As for verdict_decisions_expected() otherwise.
+ */
+extern bool verdict_lists_refused(const verdict_question *question);
 /* Remembers it, for a list that came whole. */
 extern void verdict_decisions_listed(const verdict_question *question, size_t rows);
 

@@ -81,6 +81,9 @@ typedef struct list_expectation
 
 static list_expectation expectations[EXPECTATIONS];
 
+/* Whether any was refused; most instances give lists. */
+static bool any_refused = false;
+
 static uint32
 hash_piece(uint32 hash, verdict_piece piece)
 {
@@ -140,6 +143,12 @@ verdict_decisions_listed(const verdict_question *question, size_t rows)
 	expected->whole = true;
 	expected->rows = rows;
 	expected->refused = 0;
+}
+
+bool
+verdict_lists_refused(const verdict_question *question)
+{
+	return any_refused && expectation_of(question)->refused != 0;
 }
 
 void
@@ -226,6 +235,23 @@ handle_failed_check(verdict_decision_set *set, const verdict_status *status)
 	verdict_warn_failure(status, action);
 }
 
+/* Whether another check may do better than one that failed that way. */
+static bool
+is_of_one_check(const verdict_status *status)
+{
+	switch (status->cause)
+	{
+		case VERDICT_CAUSE_ARGUMENT:
+		case VERDICT_CAUSE_LIMIT:
+			return true;
+		case VERDICT_CAUSE_REMOTE:
+		case VERDICT_CAUSE_HTTP:
+			return status->code != VERDICT_UNAVAILABLE;
+		default:
+			return false;
+	}
+}
+
 /* Whether single checks are to decide after a list failed that way. */
 static bool
 falls_back(const verdict_status *status)
@@ -269,7 +295,14 @@ give_up_lists(verdict_decision_set *set, bool lasting)
 	set->unlistable = true;
 	verdict_decision_counted.refused++;
 	if (lasting)
+	{
+		/* For plans that do not know whom they are for. */
+		verdict_question any = {.type = set->question.type};
+
+		any_refused = true;
 		expectation_of(&set->question)->refused = GetCurrentTimestamp();
+		expectation_of(&any)->refused = GetCurrentTimestamp();
+	}
 }
 
 /*
@@ -562,4 +595,28 @@ verdict_ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids
 	}
 	memset(answers, 0, count * sizeof(*answers));
 	return false;
+}
+
+size_t
+verdict_ask_ahead(verdict_decision_set *set, verdict_read *read, const verdict_id *ids,
+				  size_t count, bool *failed)
+{
+	uint64 before = verdict_decision_counted.single;
+	verdict_status status;
+	bool *answers;
+
+	if (!set->unlistable || !verdict_setting_prefetch ||
+		(set->failed_in != 0 && set->failed_in == verdict_current_statement()))
+		return 0;
+	answers = palloc(count * sizeof(*answers));
+	/* One alone is as well asked for when it is looked at. */
+	if (fill_in(set, ids, count, answers) > 1 &&
+		!ask_singly(set, read, ids, count, answers, &status))
+	{
+		*failed = true;
+		if (!is_of_one_check(&status))
+			handle_failed_check(set, &status);
+	}
+	pfree(answers);
+	return (size_t) (verdict_decision_counted.single - before);
 }

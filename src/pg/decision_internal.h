@@ -90,4 +90,8 @@ extern void verdict_plan_list(verdict_decision_set *set);
 extern bool verdict_ask(verdict_decision_set *set, verdict_read *read, const verdict_id *ids,
 						size_t count, bool *answers);
 
+/* What verdict_decide_ahead() does, once the set is found. */
+extern size_t verdict_ask_ahead(verdict_decision_set *set, verdict_read *read,
+								const verdict_id *ids, size_t count, bool *failed);
+
 #endif /* VERDICT_PG_DECISION_INTERNAL_H */

@@ -39,18 +39,14 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "decision.h"
+#include "planner.h"
 
 PG_FUNCTION_INFO_V1(verdict_sql_read_support);
 PG_FUNCTION_INFO_V1(verdict_sql_list_support);
 
-/*
- * Whether a function is the one of this library with that symbol, and as it was when
- * the extension was made: everybody may execute it, it acts as its caller and changes
- * no setting.  By name it could be anybody's.
- */
-static bool
-is_as_made(Oid function, const char *symbol)
+/* By name it could be anybody's. */
+bool
+verdict_is_as_made(Oid function, const char *symbol)
 {
 	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool matches = false;
@@ -80,8 +76,8 @@ is_plain_id(Oid type)
 		   type == TEXTOID;
 }
 
-static bool
-is_identifier_constant(Node *node)
+bool
+verdict_is_identifier_constant(Node *node)
 {
 	Const *constant = (Const *) node;
 	struct varlena *text;
@@ -126,17 +122,17 @@ simplify_authorize(PlannerInfo *root, FuncExpr *call)
 	resource = lthird(call->args);
 	consistency = lfourth(call->args);
 	if (!IsA(resource, FuncExpr) || list_length(resource->args) != 2 ||
-		!is_as_made(resource->funcid, "verdict_sql_identity_make") ||
-		!is_as_made(call->funcid, "verdict_sql_authorize"))
+		!verdict_is_as_made(resource->funcid, "verdict_sql_identity_make") ||
+		!verdict_is_as_made(call->funcid, "verdict_sql_authorize"))
 		return NULL;
 	type = linitial(resource->args);
 	id = lsecond(resource->args);
-	if (!is_identifier_constant(type) || !is_plain_id(exprType(id)) ||
+	if (!verdict_is_identifier_constant(type) || !is_plain_id(exprType(id)) ||
 		contain_volatile_functions((Node *) call->args))
 		return NULL;
 
 	function = find_authorize_id(call->funcid, exprType(actor));
-	if (!OidIsValid(function) || !is_as_made(function, "verdict_sql_authorize_id"))
+	if (!OidIsValid(function) || !verdict_is_as_made(function, "verdict_sql_authorize_id"))
 		return NULL;
 
 	/* No trace of them is left in the plan; what is done to them must reach it. */
@@ -313,9 +309,8 @@ verdict_sql_read_support(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(answer);
 }
 
-/* The text of an argument that is known now. */
-static bool
-known_piece(Node *argument, verdict_piece *piece)
+bool
+verdict_known_piece(Node *argument, verdict_piece *piece)
 {
 	if (IsA(argument, Const) && !((Const *) argument)->constisnull)
 	{
@@ -326,7 +321,7 @@ known_piece(Node *argument, verdict_piece *piece)
 		return true;
 	}
 	if (IsA(argument, FuncExpr) && verdict_setting_actor != NULL &&
-		is_as_made(((FuncExpr *) argument)->funcid, "verdict_sql_actor"))
+		verdict_is_as_made(((FuncExpr *) argument)->funcid, "verdict_sql_actor"))
 	{
 		piece->bytes = verdict_setting_actor;
 		piece->size = strlen(verdict_setting_actor);
@@ -341,9 +336,10 @@ expected_resources(const FuncExpr *call)
 {
 	verdict_question question;
 
-	if (list_length(call->args) < 3 || !known_piece(linitial(call->args), &question.actor) ||
-		!known_piece(lsecond(call->args), &question.action) ||
-		!known_piece(lthird(call->args), &question.type))
+	if (list_length(call->args) < 3 ||
+		!verdict_known_piece(linitial(call->args), &question.actor) ||
+		!verdict_known_piece(lsecond(call->args), &question.action) ||
+		!verdict_known_piece(lthird(call->args), &question.type))
 		return -1;
 	return verdict_decisions_expected(&question);
 }

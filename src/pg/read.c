@@ -57,27 +57,28 @@ verdict_action_argument(FunctionCallInfo fcinfo, int number)
 }
 
 verdict_consistency
+verdict_consistency_of(struct varlena *name)
+{
+	verdict_consistency consistency;
+	char word[16]; /* longer than any of the three */
+	size_t size = VARSIZE_ANY_EXHDR(name);
+
+	/* Without an allocation, as it is read once a row. */
+	memcpy(word, VARDATA_ANY(name), Min(size, sizeof(word) - 1));
+	word[Min(size, sizeof(word) - 1)] = '\0';
+	if (strlen(word) != size || !verdict_consistency_parse(word, &consistency))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unrecognized consistency: \"%s\"", text_to_cstring((text *) name)),
+				 errhint("Valid values are \"session\", \"eventual\" and \"authoritative\".")));
+	return consistency;
+}
+
+verdict_consistency
 verdict_consistency_argument(FunctionCallInfo fcinfo, int number)
 {
-	verdict_consistency consistency = VERDICT_CONSISTENCY_DEFAULT;
-
-	if (!PG_ARGISNULL(number))
-	{
-		struct varlena *name = PG_GETARG_VARLENA_PP(number);
-		char word[16]; /* longer than any of the three */
-		size_t size = VARSIZE_ANY_EXHDR(name);
-
-		/* Without an allocation, as it is read once a row. */
-		memcpy(word, VARDATA_ANY(name), Min(size, sizeof(word) - 1));
-		word[Min(size, sizeof(word) - 1)] = '\0';
-		if (strlen(word) != size || !verdict_consistency_parse(word, &consistency))
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("unrecognized consistency: \"%s\"",
-							text_to_cstring(PG_GETARG_TEXT_PP(number))),
-					 errhint("Valid values are \"session\", \"eventual\" and \"authoritative\".")));
-	}
-	return consistency;
+	return PG_ARGISNULL(number) ? VERDICT_CONSISTENCY_DEFAULT
+								: verdict_consistency_of(PG_GETARG_VARLENA_PP(number));
 }
 
 void

@@ -28,8 +28,9 @@ extern char *verdict_text_argument(FunctionCallInfo fcinfo, int number);
 /* The same for an action: raises 22023 when it is empty. */
 extern char *verdict_action_argument(FunctionCallInfo fcinfo, int number);
 
-/* The optional argument "consistency": DEFAULT when NULL; raises 22023 when it is
- * none of the three words. */
+/* The consistency of that name; raises 22023 when it is none of the three words. */
+extern verdict_consistency verdict_consistency_of(struct varlena *name);
+/* The optional argument "consistency": DEFAULT when NULL; raises likewise. */
 extern verdict_consistency verdict_consistency_argument(FunctionCallInfo fcinfo, int number);
 
 /*

@@ -145,47 +145,57 @@ verdict_sql_authorize(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(decide_one(fcinfo, &question, &id, 3, site));
 }
 
+bool
+verdict_id_of_value(Oid type, Datum value, verdict_id *id)
+{
+	switch (type)
+	{
+		case INT2OID:
+			id->kind = VERDICT_ID_INTEGER;
+			id->as.integer = DatumGetInt16(value);
+			return true;
+		case INT4OID:
+			id->kind = VERDICT_ID_INTEGER;
+			id->as.integer = DatumGetInt32(value);
+			return true;
+		case INT8OID:
+			id->kind = VERDICT_ID_INTEGER;
+			id->as.integer = DatumGetInt64(value);
+			return true;
+		case UUIDOID:
+			id->kind = VERDICT_ID_UUID;
+			id->as.uuid = *DatumGetUUIDP(value);
+			return true;
+		case TEXTOID:
+		{
+			struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
+			verdict_piece text = {VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored)};
+
+			if (text.size == 0)
+				return false;
+			id_of_piece(text, id);
+			return true;
+		}
+		default:
+			return false;
+	}
+}
+
 /* The id argument; its text must not be empty. */
 static void
 id_argument(FunctionCallInfo fcinfo, int number, check_site *site, verdict_id *id)
 {
 	if (!OidIsValid(site->id_type))
 		site->id_type = get_fn_expr_argtype(fcinfo->flinfo, number);
-	switch (site->id_type)
-	{
-		case INT2OID:
-			id->kind = VERDICT_ID_INTEGER;
-			id->as.integer = PG_GETARG_INT16(number);
-			break;
-		case INT4OID:
-			id->kind = VERDICT_ID_INTEGER;
-			id->as.integer = PG_GETARG_INT32(number);
-			break;
-		case INT8OID:
-			id->kind = VERDICT_ID_INTEGER;
-			id->as.integer = PG_GETARG_INT64(number);
-			break;
-		case UUIDOID:
-			id->kind = VERDICT_ID_UUID;
-			id->as.uuid = *PG_GETARG_UUID_P(number);
-			break;
-		case TEXTOID:
-		{
-			verdict_piece text = piece_argument(fcinfo, number);
-
-			if (text.size == 0)
-				ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-								errmsg("the id of an identity must not be empty")));
-			id_of_piece(text, id);
-			break;
-		}
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("an id of type %s is not supported here",
-							OidIsValid(site->id_type) ? format_type_be(site->id_type) : "unknown"),
-					 errhint("Use verdict_authorize() with verdict_identity().")));
-	}
+	if (verdict_id_of_value(site->id_type, PG_GETARG_DATUM(number), id))
+		return;
+	if (site->id_type == TEXTOID)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("the id of an identity must not be empty")));
+	ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					errmsg("an id of type %s is not supported here",
+						   OidIsValid(site->id_type) ? format_type_be(site->id_type) : "unknown"),
+					errhint("Use verdict_authorize() with verdict_identity().")));
 }
 
 Datum

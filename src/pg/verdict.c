@@ -9,6 +9,7 @@
 #include "verdict.h"
 
 #include "decision.h"
+#include "read_ahead.h"
 #include "reconcile_progress.h"
 #include "running.h"
 #include "shared.h"
@@ -254,4 +255,5 @@ _PG_init(void)
 	verdict_statistics_init();
 	verdict_running_init();
 	verdict_decision_init();
+	verdict_read_ahead_init();
 }
