@@ -10,8 +10,8 @@
  *	  its database is not asked again until somebody queues a row.
  *	- A worker that ends is started again at most once a second, and less often the
  *	  more often it ends soon.
- *	- When there are fewer slots than databases, workers that have nothing to do make
- *	  room, and the database whose last worker is longest ago comes first.
+ *	- When there are fewer slots than databases, workers make room for each other, and
+ *	  the database whose last worker is longest ago comes first.
  *	- A database that nobody may connect to stays one that wants a worker, and gets it
  *	  when somebody may.
  *	- It holds no transaction while it waits.
@@ -218,8 +218,7 @@ want_slot(Oid database, int64 now)
 			WARNING,
 			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 			 errmsg("no background worker slot is left for the outbox of database %u", database),
-			 errdetail("Its batches wait until a worker of another database has nothing "
-					   "to do."),
+			 errdetail("Its batches wait until the worker of another database makes room."),
 			 errhint("Increase max_worker_processes.")));
 	}
 	verdict_shared_need_slot(true);

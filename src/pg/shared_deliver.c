@@ -204,15 +204,20 @@ verdict_shared_dismiss(uint64 kicks)
 }
 
 bool
-verdict_shared_yield(uint64 kicks)
+verdict_shared_yield(uint64 kicks, bool more)
 {
 	bool yields;
 
 	LWLockAcquire(verdict_slots->lock, LW_EXCLUSIVE);
-	yields = verdict_slots->slot_needed && dismiss(kicks);
-	/* One is enough for one. */
+	yields = verdict_slots->slot_needed;
 	if (yields)
+	{
+		/* One is enough for one. */
 		verdict_slots->slot_needed = false;
+		verdict_slots->databases[post].dismissed = true;
+		if (!more)
+			(void) dismiss(kicks);
+	}
 	LWLockRelease(verdict_slots->lock);
 	return yields;
 }

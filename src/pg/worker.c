@@ -12,8 +12,8 @@
  *	  makes them fail, or makes it sort what an index has in order.
  *	- An error costs one round.  The memory of a round goes with it.
  *	- It ends when the extension is not there, and when it is told to; both within
- *	  a call.  It ends too when it has nothing to do and another database has no worker
- *	  for want of a slot.
+ *	  a call.  It ends too when another database has no worker for want of a slot: at
+ *	  once when it has nothing to do, else when its turn is over.
  */
 #include "postgres.h"
 
@@ -29,11 +29,14 @@
 
 #include "server.h"
 #include "shared.h"
+#include "wait.h"
 #include "worker.h"
 
 extern PGDLLEXPORT void verdict_worker_main(Datum argument) pg_attribute_noreturn();
 
 #define PREPARED_POLL_MS 500
+/* So long one works at least, if it has work, before it makes room for another. */
+#define TURN_MS 1000
 /* The pause after a round that raised, doubled with each further one. */
 #define ERROR_PAUSE_MIN_MS 1000
 #define ERROR_PAUSE_MAX_MS 60000
@@ -106,6 +109,7 @@ verdict_worker_main(Datum argument)
 	MemoryContext context;
 	uint32 event;
 	long error_pause_ms = ERROR_PAUSE_MIN_MS;
+	int64 began = verdict_now_ms();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -136,13 +140,17 @@ verdict_worker_main(Datum argument)
 		{
 			if (!round.installed && verdict_shared_dismiss(round.kicks))
 				proc_exit(0);
-			pause_ms = pause_after(&round);
-			if (pause_ms < 0 && verdict_shared_yield(round.kicks))
+			if ((!round.more || verdict_now_ms() - began > TURN_MS) &&
+				verdict_shared_yield(round.kicks,
+									 round.more || round.prepared || round.next_ms >= 0))
 				proc_exit(0);
+			pause_ms = pause_after(&round);
 			error_pause_ms = ERROR_PAUSE_MIN_MS;
 		}
 		else
 		{
+			if (verdict_shared_yield(0, true))
+				proc_exit(0);
 			pause_ms = error_pause_ms;
 			error_pause_ms = Min(error_pause_ms * 2, ERROR_PAUSE_MAX_MS);
 		}

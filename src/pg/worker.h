@@ -26,12 +26,15 @@ extern void verdict_shared_want(Oid database);
  */
 extern int verdict_shared_vacancies(Oid *databases, int size);
 
-/* Whether the database's last worker ended by verdict_shared_dismiss(); forgotten then. */
+/*
+ * Whether the database's last worker ended by verdict_shared_dismiss() or to make room;
+ * forgotten then.
+ */
 extern bool verdict_shared_was_dismissed(Oid database);
 
 /*
  * Says that a database has no worker for want of a slot (max_worker_processes), or that
- * none has any more.  While one has, a worker that has nothing to do ends.
+ * none has any more.  While one has, a worker ends when its turn is over.
  */
 extern void verdict_shared_need_slot(bool needed);
 
@@ -55,8 +58,12 @@ extern void verdict_shared_deliverer_end(void);
  */
 extern bool verdict_shared_dismiss(uint64 kicks);
 
-/* The same for one that has nothing to do now: while another database needs its slot. */
-extern bool verdict_shared_yield(uint64 kicks);
+/*
+ * For a worker that could end now: whether it is to, because another database needs its
+ * slot.  Its own goes on wanting one when it has more to do ("more"), or new rows came
+ * since verdict_shared_note() returned "kicks".
+ */
+extern bool verdict_shared_yield(uint64 kicks, bool more);
 
 /* Whether new rows were committed since verdict_shared_note() returned "kicks". */
 extern bool verdict_shared_kicked(uint64 kicks);

@@ -132,7 +132,7 @@ $node->restart;
 my $script = PostgreSQL::Test::Utils::tempdir() . '/script';
 append_to_file($script, Outbox::grant('busy') . "\n\\sleep 3 ms\n");
 my @busy = map {
-	IPC::Run::start([ 'pgbench', '-n', '-T', '60', '-f', $script, $node->connstr($_) ], '>', \my $out, '2>', \my $err)
+	IPC::Run::start([ 'pgbench', '-n', '-T', '120', '-f', $script, $node->connstr($_) ], '>', \my $out, '2>', \my $err)
 } 'turn1', 'turn2';
 for my $round (1 .. 2)
 {
@@ -140,6 +140,11 @@ for my $round (1 .. 2)
 	ok(Outbox::wait_until(sub { my $viewers = Outbox::viewers($instance); !grep { $viewers !~ /\b$_$round\b/ } @databases }),
 		"two workers deliver for all databases ($round)");
 }
+$node->safe_psql($_, "ALTER SERVER main OPTIONS (SET instance_url 'http://127.0.0.1:1')") for 'turn1', 'turn2';
+sleep 2;
+$node->safe_psql($_, Outbox::grant("${_}dead")) for 'turn3', 'turn4';
+ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\bturn3dead\b.*\bturn4dead\b/ }),
+	'... and for others while the instances of two are down');
 my $told = () = slurp_file($node->logfile, $log) =~ /no background worker slot is left/g;
 is($told, 1, '... and it is told once that they are few');
 $_->signal('TERM') for @busy;
