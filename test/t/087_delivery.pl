@@ -115,7 +115,7 @@ $node->safe_psql('last', Outbox::grant('last'));
 my $log = -s $node->logfile;
 $node->restart;
 $instance->clear_faults;
-ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\blast\b/ }, 4), 'in a cluster of many databases the last one has its worker soon');
+ok(Outbox::wait_until(sub { Outbox::viewers($instance) =~ /\blast\b/ }), 'in a cluster of many databases the last one has its worker soon');
 is(slurp_file($node->logfile, $log) =~ /no background worker slot/ ? 1 : 0, 0, '... and there were enough of them');
 
 # Where there are fewer workers than databases they take turns, also when one of the
