@@ -235,7 +235,7 @@ handle_failed_check(verdict_decision_set *set, const verdict_status *status)
 	verdict_warn_failure(status, action);
 }
 
-/* Whether another check may do better than one that failed that way. */
+/* Whether one check alone may do better than several that failed that way. */
 static bool
 is_of_one_check(const verdict_status *status)
 {
@@ -243,6 +243,7 @@ is_of_one_check(const verdict_status *status)
 	{
 		case VERDICT_CAUSE_ARGUMENT:
 		case VERDICT_CAUSE_LIMIT:
+		case VERDICT_CAUSE_MEMORY:
 			return true;
 		case VERDICT_CAUSE_REMOTE:
 		case VERDICT_CAUSE_HTTP:

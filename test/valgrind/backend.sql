@@ -173,5 +173,44 @@ BEGIN
 END;
 $$;
 
+-- A list too large for the client, so that checks are read ahead.
+CREATE SERVER small FOREIGN DATA WRAPPER verdict OPTIONS (instance_url '@URL@', max_response_bytes '1024');
+
+CREATE USER MAPPING FOR PUBLIC SERVER small OPTIONS (api_key '@KEY@');
+
+SET verdict.server = 'small';
+
+CREATE TABLE thing (gone int, id text, document int, note text) PARTITION BY RANGE (document);
+
+CREATE TABLE thing_1 PARTITION OF thing FOR VALUES FROM (1) TO (61);
+
+CREATE TABLE thing_2 PARTITION OF thing FOR VALUES FROM (61) TO (201);
+
+INSERT INTO thing SELECT 0, 'thing ' || n, n, repeat(n::text, 3000) FROM generate_series(1, 120) AS n;
+
+ALTER TABLE thing DROP COLUMN gone;
+
+DO $$
+DECLARE
+	got text;
+	readable text := 'verdict_authorize(verdict_actor(), ''read'', verdict_identity(''Document'', document + 1400))';
+BEGIN
+	FOR i IN 1..3 LOOP
+		EXECUTE 'SELECT count(*) || ''/'' || sum(length(note)) FROM thing WHERE ' || readable INTO got;
+		ASSERT got = '100/' || (SELECT sum(length(note)) FROM thing WHERE document <= 100), got;
+		EXECUTE 'SELECT count(*) FROM thing AS t WHERE verdict_authorize(verdict_actor(), ''read'', verdict_identity(''Thing'', id)) AND length((t.*)::text) > 9' INTO got;
+		ASSERT got = '50', got;
+		EXECUTE 'SELECT string_agg(document::text, '','') FROM (SELECT document, note FROM thing WHERE ' || readable || ' AND ' || readable || ' LIMIT 9) AS page' INTO got;
+		ASSERT got = '1,2,3,4,5,6,7,8,9', got;
+		EXECUTE 'SELECT sum((SELECT count(*) FROM (SELECT FROM thing WHERE (document % 4 = g OR ' || readable || ') AND document > 90 LIMIT 5) AS few)) FROM generate_series(1, 5) AS g' INTO got;
+		ASSERT got = '25', got;
+		EXECUTE 'WITH changed AS (UPDATE thing SET note = note WHERE ' || readable || ' RETURNING id) SELECT count(*) FROM changed' INTO got;
+		ASSERT got = '100', got;
+	END LOOP;
+	EXECUTE 'EXPLAIN (FORMAT JSON, ANALYZE) SELECT count(*) FROM thing WHERE ' || readable INTO got;
+	ASSERT got LIKE '%Checks Read Ahead%', got;
+END;
+$$;
+
 SELECT 'the whole script ran' AS last;
 
