@@ -84,16 +84,17 @@ sub refused_session
 }
 
 # Runs a statement: its state and answer, how many checks it made, and how many were
-# under way at once at the most.
+# under way at once at the most.  The instance notes the end of one when the next may
+# have come already: to tell them apart, only a first part of each counts, when given.
 sub watch
 {
-	my ($session, $statement) = @_;
+	my ($session, $statement, $part) = @_;
 	$instance->clear_log;
 	my ($answer, $state) = $session->ask($statement);
 	my @checks = grep { ($_->{method} // '') eq 'Authorize' } @{ $instance->log };
 	my ($most, $under_way) = (0, 0);
 	for (sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] }
-		map { ([ $_->{arrived}, 1 ], [ $_->{arrived} + $_->{duration_us} / 1e6, -1 ]) } @checks)
+		map { ([ $_->{arrived}, 1 ], [ $_->{arrived} + $_->{duration_us} / 1e6 * ($part // 1), -1 ]) } @checks)
 	{
 		$under_way += $_->[1];
 		$most = $under_way if $under_way > $most;
@@ -139,7 +140,10 @@ cmp_ok($checks, '<=', 80, "... about twice of what it looked at ($checks)");
 ($answer, $checks) = watch($session, 'SELECT EXISTS (SELECT FROM document WHERE id > 1)');
 is($answer, '00000 t', '... EXISTS');
 cmp_ok($checks, '<=', 3, "... asks little, too ($checks)");
-is((watch($session, 'SET verdict.prefetch = off; SELECT count(*) FROM document'))[2], 1, 'nothing ahead without prefetch');
+$instance->fault('Authorize', { kind => 'stall', ms => 20 }, times => -1);
+is_deeply([ (watch($session, 'SET verdict.prefetch = off; SELECT count(*) FROM document WHERE id <= 20', 0.5))[ 1, 2 ] ], [ 20, 1 ], 'nothing ahead without prefetch');
+$instance->clear_faults;
+refuse_lists();
 is(nodes($session, $all), 0, '... and no node');
 $session->must('RESET verdict.prefetch');
 
