@@ -474,9 +474,13 @@ run_in_cluster(service *service, service_call *call)
 	}
 	else if (outcome == CLUSTER_SERVE)
 	{
+		bool done;
+
 		response = read_from(engine, call, &error);
-		cluster_leave(service->cluster, &call->cluster, response != NULL);
+		done = response != NULL;
+		/* Before others may use the engine: rows and names in the response are its own. */
 		take_response(service, call, response, &error);
+		cluster_leave(service->cluster, &call->cluster, done);
 		outcome = CLUSTER_ANSWERED;
 	}
 	switch (outcome)
